@@ -364,7 +364,8 @@ static enum heddle_walk copy_page(struct heddle_space *s, uint64_t va, bool stop
 // entry has other owners.
 GENERAL static bool has_other_owners(const struct heddle_space *s, uint64_t e, bool unique) {
   uint64_t page = e >> HEDDLE_PAGE_SHIFT;
-  return !(e & HEDDLE_PTE_SHARED) && (!unique || page == HEDDLE_ZERO_PAGE || !heddle_ram_owns(s->ram, page) || s->ram->refs[page] > 1);
+  return !(e & HEDDLE_PTE_SHARED) && (!unique || page == HEDDLE_ZERO_PAGE || !heddle_ram_owns(s->ram, page) ||
+                                      s->ram->refs[page] > 1);
 }
 
 static enum heddle_walk translate(struct heddle_space *s, uint64_t va, enum heddle_access access, bool stopped,

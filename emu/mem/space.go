@@ -42,8 +42,8 @@ import (
 	"github.com/heddle-dmt/heddle/emu/arch"
 )
 
-// PTE is a page table entry: the page at an address, and the rights. The zero PTE means that there
-// is none.
+// PTE is a page table entry: the page at an address, and the rights. The zero PTE means that the
+// address has no entry.
 type PTE uint64
 
 // MakePTE makes an entry. A shared page is written in place through every entry; another page is

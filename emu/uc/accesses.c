@@ -11,9 +11,11 @@ static void on_access(uc_engine *uc, uc_mem_type type, uint64_t address, int siz
 
 int heddle_access_log_open(struct heddle_access_log *log, struct heddle_cpu *cpu) {
   log->cpu = cpu;
-  int err = uc_hook_add(cpu->engine.uc, &log->hooks[0], UC_HOOK_MEM_READ, (void *)on_access, log, (uint64_t)1, (uint64_t)0);
+  int err = uc_hook_add(cpu->engine.uc, &log->hooks[0], UC_HOOK_MEM_READ, (void *)on_access, log, (uint64_t)1,
+                        (uint64_t)0);
   if (err) return err;
-  return uc_hook_add(cpu->engine.uc, &log->hooks[1], UC_HOOK_MEM_WRITE, (void *)on_access, log, (uint64_t)1, (uint64_t)0);
+  return uc_hook_add(cpu->engine.uc, &log->hooks[1], UC_HOOK_MEM_WRITE, (void *)on_access, log, (uint64_t)1,
+                     (uint64_t)0);
 }
 
 void heddle_access_log_close(struct heddle_access_log *log) {

@@ -53,7 +53,8 @@ static uint64_t address_of(const struct heddle_buffers *b, const struct heddle_p
   return b->va[p->physical >> HEDDLE_PAGE_SHIFT] | OFFSET(p->physical);
 }
 
-static inline struct heddle_pending *keep_hidden(struct heddle_buffers *b, uint64_t physical, uint32_t size, uint32_t second) {
+static inline struct heddle_pending *keep_hidden(struct heddle_buffers *b, uint64_t physical, uint32_t size,
+                                                 uint32_t second) {
   struct heddle_pending *p = add_pending(b);
   p->physical = physical;
   p->size = size;
@@ -68,7 +69,8 @@ static inline struct heddle_pending *keep_hidden(struct heddle_buffers *b, uint6
 
 // A store into two cache lines is two stores. If the second lies in another page, that page is
 // copied now if it has other owners; if there is no page, the instruction is about to fault.
-static __attribute__((noinline)) void keep_hidden_parts(struct heddle_buffers *b, uint64_t physical, uint32_t first, uint32_t rest) {
+static __attribute__((noinline)) void keep_hidden_parts(struct heddle_buffers *b, uint64_t physical, uint32_t first,
+                                                        uint32_t rest) {
   uint64_t address = address_of(b, keep_hidden(b, physical, first, 0)) + first, next = physical + first;
   if (!OFFSET(next)) {
     uint64_t pte;
@@ -212,7 +214,8 @@ size_t heddle_buffers_withdraw(struct heddle_cpu *cpu) {
 // ---- initialization ---------------------------------------------------------
 
 static uint64_t *reserve_table(uint64_t n) {
-  void *p = mmap(NULL, n * sizeof(uint64_t), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void *p = mmap(NULL, n * sizeof(uint64_t), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
+                 0);
   return p == MAP_FAILED ? NULL : p;
 }
 

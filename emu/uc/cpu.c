@@ -34,7 +34,8 @@ static void empty_code_buffer(struct heddle_cpu *cpu) {
 static void update_caches(struct heddle_cpu *cpu) {
   drop_stale_translations(cpu);
   empty_code_buffer(cpu);
-  bool current = cpu->engine.cached_space == cpu->space && cpu->engine.cached_version == cpu->space->version && !cpu->logs.memory.flush;
+  bool current = cpu->engine.cached_space == cpu->space && cpu->engine.cached_version == cpu->space->version &&
+      !cpu->logs.memory.flush;
   if (current && cpu->engine.fills < cpu->engine.fill_limit) return;
   // The engine's cache of address translations has 256 entries at first and grows only at flushes.
   // If it is too small, it is flushed to grow, at longer and longer intervals.
@@ -67,7 +68,8 @@ uc_err heddle_start_engine(struct heddle_cpu *cpu) {
   reclaim_budget(cpu);
   // With a code hook, the engine leaves the PC at the previous instruction when it stops in the
   // hook of a block.
-  if ((cpu->logs.memory.on || cpu->logs.instructions.on || cpu->stops.npoints) && cpu->run.stopped_before) set_reg(cpu, UC_X86_REG_RIP, cpu->run.stopped_before);
+  if ((cpu->logs.memory.on || cpu->logs.instructions.on || cpu->stops.npoints) && cpu->run.stopped_before)
+    set_reg(cpu, UC_X86_REG_RIP, cpu->run.stopped_before);
   return err;
 }
 
@@ -105,7 +107,8 @@ enum heddle_stop heddle_handle_failure(struct heddle_cpu *cpu, uc_err err) {
     case UC_ERR_EXCEPTION:
       if (cpu->buffers) heddle_buffers_faulted(cpu->buffers, cpu->run.fault_page);
       if (cpu->run.fault_access != HEDDLE_FETCH) uncount_from_pc(cpu);
-      cpu->run.fault_ahead = cpu->run.fault_access == HEDDLE_FETCH && !is_stepping(cpu) && (get_rip(cpu) ^ cpu->run.fault_page) >= HEDDLE_PAGE_SIZE;
+      cpu->run.fault_ahead = cpu->run.fault_access == HEDDLE_FETCH && !is_stepping(cpu) &&
+          (get_rip(cpu) ^ cpu->run.fault_page) >= HEDDLE_PAGE_SIZE;
       if (cpu->run.fault_kind == HEDDLE_WALK_CODE) {
         supply_page(cpu, block_end);
         if (cpu->run.fault_kind == HEDDLE_WALK_OK) return HEDDLE_STOP_NONE;
@@ -188,7 +191,8 @@ static enum heddle_stop run_loop(struct heddle_cpu *cpu) {
     if (heddle_pause_is_done(cpu)) why = HEDDLE_STOP_PAUSE;
     if (cpu->run.instructions_left != before) cpu->run.pass = HEDDLE_PASS_NOTHING;
     finish_last_block(cpu);
-    if (!why && cpu->run.state == HEDDLE_STATE_AT_BLOCK) why = heddle_step_block(cpu, cpu->run.step_from, cpu->run.step_end);
+    if (!why && cpu->run.state == HEDDLE_STATE_AT_BLOCK)
+      why = heddle_step_block(cpu, cpu->run.step_from, cpu->run.step_end);
   }
   enum heddle_stop inside = HEDDLE_STOP_NONE;
   bool at_point = cpu->run.state == HEDDLE_STATE_AT_POINT;
@@ -226,7 +230,8 @@ void heddle_cpu_switch(struct heddle_cpu *cpu, uc_context *from, uc_context *to)
 enum heddle_stop heddle_cpu_run(struct heddle_cpu *cpu, uint64_t instructions, uint64_t most, uint64_t cycles,
                                 uint32_t flags) {
   cpu->run.exact_limit = most < INT64_MAX ? (int64_t)most : INT64_MAX;
-  cpu->run.instruction_limit = cpu->run.instructions_left = instructions < INT64_MAX ? (int64_t)instructions : INT64_MAX;
+  cpu->run.instruction_limit = cpu->run.instructions_left =
+      instructions < INT64_MAX ? (int64_t)instructions : INT64_MAX;
   cpu->run.cycle_limit = cpu->run.cycles_left = cycles < INT64_MAX ? (int64_t)cycles : INT64_MAX;
   flags = heddle_pause_run_flags(cpu, flags);
   heddle_set_watched(cpu, flags);

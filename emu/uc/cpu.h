@@ -75,7 +75,7 @@ struct heddle_operand {
 //     |                      --> PAUSING ------------------------+     |
 //     +-- a block to step through --> AT_BLOCK ------------------------+
 //
-// The reasons to stop are enum heddle_stop. A fault in PAUSING is one too; its continuation looks at the
+// The reasons to stop are enum heddle_stop. A fault in PAUSING is one too; the continuation finds the
 // PAUSE again. A run that stops within a block for a reason that the caller can remove (a fault, a
 // breakpoint) keeps the end of that block in rest_end, and heddle_cpu_resume continues there. Each start
 // of the engine on blocks sets BLOCKS.

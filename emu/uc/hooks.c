@@ -65,7 +65,8 @@ static bool examine_block(struct heddle_cpu *cpu, const struct heddle_block *b) 
     return true;
   }
   uint64_t look = HEDDLE_BLOCK_BREAK | HEDDLE_BLOCK_SPECIAL | HEDDLE_BLOCK_PAUSE_INSIDE;
-  if ((cpu->run.flags & HEDDLE_RUN_SYNC) || (cpu->logs.atomics.on && !cpu->logs.atomics.muted)) look |= HEDDLE_BLOCK_SYNC;
+  if ((cpu->run.flags & HEDDLE_RUN_SYNC) || (cpu->logs.atomics.on && !cpu->logs.atomics.muted))
+    look |= HEDDLE_BLOCK_SYNC;
   if (cpu->buffers) look |= HEDDLE_BLOCK_SYNC | HEDDLE_BLOCK_ORDER;
   if (passes_breakpoint(cpu, b)) look &= ~(uint64_t)HEDDLE_BLOCK_BREAK;
   bool inside = heddle_block_flags(b) & look;
@@ -81,7 +82,8 @@ static bool examine_block(struct heddle_cpu *cpu, const struct heddle_block *b) 
     stop_engine(cpu, HEDDLE_STOP_NONE);
     return true;
   }
-  if (cpu->private_pages && (heddle_block_flags(b) & (HEDDLE_BLOCK_SYNC | HEDDLE_BLOCK_ORDER))) cpu->private_pages->must_drain = true;
+  if (cpu->private_pages && (heddle_block_flags(b) & (HEDDLE_BLOCK_SYNC | HEDDLE_BLOCK_ORDER)))
+    cpu->private_pages->must_drain = true;
   if (heddle_block_flags(b) & HEDDLE_BLOCK_PAUSE) {
     cpu->run.state = HEDDLE_STATE_PAUSING;
     cpu->run.tag = HEDDLE_NO_TAG;
@@ -228,7 +230,8 @@ static void on_block_memory_logged(uc_engine *uc, uint64_t pc, uint32_t size, vo
   (void)uc;
   struct heddle_cpu *cpu = user;
   const void *caller = __builtin_return_address(0);
-  if (heddle_log_full(&cpu->logs.flow) || cpu->logs.memory.hooks_lost || cpu->logs.memory.pc == pc) on_block_logged_slow(cpu, pc, size, caller);
+  if (heddle_log_full(&cpu->logs.flow) || cpu->logs.memory.hooks_lost || cpu->logs.memory.pc == pc)
+    on_block_logged_slow(cpu, pc, size, caller);
   else note_block(cpu, pc, size, caller);
 }
 
@@ -257,7 +260,8 @@ static bool on_fill(uc_engine *uc, uint64_t va, uc_mem_type type, uc_tlb_entry *
   bool synced = s && cpu->engine.cached_version == s->version;
   uint64_t pte;
   cpu->run.fault_kind = s ? heddle_space_walk(s, va, access, false, &pte) : HEDDLE_WALK_ABSENT;
-  if (cpu->private_pages && !cpu->run.fault_kind) cpu->run.fault_kind = heddle_private_fill(cpu->private_pages, va, access, &pte);
+  if (cpu->private_pages && !cpu->run.fault_kind)
+    cpu->run.fault_kind = heddle_private_fill(cpu->private_pages, va, access, &pte);
   if (cpu->run.fault_kind) {
     cpu->run.fault_access = access;
     cpu->run.fault_page = va;
@@ -324,7 +328,8 @@ static int on_cpuid(uc_engine *uc, void *user) {
 int heddle_cpu_reserve(uc_engine *uc) { return uc_ctl_set_tcg_buffer_size(uc, CODE_BUFFER); }
 
 static int add_hook(struct heddle_cpu *cpu, int type, void *callback, int insn) {
-  return uc_hook_add(cpu->engine.uc, &cpu->engine.hooks[cpu->engine.nhooks++], type, callback, cpu, (uint64_t)1, (uint64_t)0, insn);
+  return uc_hook_add(cpu->engine.uc, &cpu->engine.hooks[cpu->engine.nhooks++], type, callback, cpu, (uint64_t)1,
+                     (uint64_t)0, insn);
 }
 
 int heddle_hooks_add(struct heddle_cpu *cpu) {
@@ -357,7 +362,8 @@ int heddle_cpu_points(struct heddle_cpu *cpu, const uint64_t *sorted, size_t n) 
   if (!cpu->stops.points || !cpu->stops.point_hooks) return UC_ERR_NOMEM;
   memcpy(cpu->stops.points, sorted, n * sizeof *cpu->stops.points);
   for (size_t i = 0; i < n; i++) {
-    int err = uc_hook_add(cpu->engine.uc, &cpu->stops.point_hooks[i], UC_HOOK_CODE, (void *)on_point, cpu, sorted[i], sorted[i]);
+    int err = uc_hook_add(cpu->engine.uc, &cpu->stops.point_hooks[i], UC_HOOK_CODE, (void *)on_point, cpu, sorted[i],
+                          sorted[i]);
     if (err) return err;
   }
   cpu->stops.npoints = n;

@@ -59,7 +59,8 @@ static uint32_t choose_place(const struct heddle_cpu *cpu, const struct heddle_i
     return cpu->run.instructions_left == 0 && n < in->places ? n : 0;
   }
   if (cpu->run.instructions_left == 0) return cpu->run.inside_choice % in->places;
-  if (cpu->run.cycles_left > 0 && cpu->run.cycles_left < (int64_t)in->cost) return (uint32_t)((uint64_t)cpu->run.cycles_left * in->places / in->cost);
+  if (cpu->run.cycles_left > 0 && cpu->run.cycles_left < (int64_t)in->cost)
+    return (uint32_t)((uint64_t)cpu->run.cycles_left * in->places / in->cost);
   return 0;
 }
 
@@ -99,13 +100,13 @@ static bool would_fault(struct heddle_cpu *cpu, const struct heddle_inside *in) 
 // ---- the execution of the instruction ---------------------------------------
 
 // The bytes in memory that those loaded earlier replace, while the instruction is executed.
-struct laid {
+struct displaced {
   uint8_t *memory;  // NULL: memory still has the bytes that were loaded
   uint8_t bytes[16];
 };
 
 // Writes the bytes that were loaded earlier to memory.
-static void put_loaded_bytes(struct heddle_cpu *cpu, const struct heddle_inside *in, struct laid *under) {
+static void put_loaded_bytes(struct heddle_cpu *cpu, const struct heddle_inside *in, struct displaced *under) {
   for (uint32_t i = 0; i < in->done; i++) {
     const struct heddle_piece *p = &in->pieces[i];
     uint8_t *memory = memory_of(cpu, p);
@@ -125,7 +126,8 @@ static bool is_stored(const struct heddle_inside *in, uint64_t at) {
 
 // Restores the bytes that put_loaded_bytes has replaced. The instruction's stores stay; for them
 // the page may have been copied.
-static void remove_loaded_bytes(struct heddle_cpu *cpu, const struct heddle_inside *in, const struct laid *under, uint64_t stores) {
+static void remove_loaded_bytes(struct heddle_cpu *cpu, const struct heddle_inside *in, const struct displaced *under,
+                                uint64_t stores) {
   for (uint32_t i = 0; i < in->done; i++) {
     const struct heddle_piece *p = &in->pieces[i];
     if (!under[i].memory) continue;
@@ -140,7 +142,7 @@ static void remove_loaded_bytes(struct heddle_cpu *cpu, const struct heddle_insi
 // Executes the interrupted instruction, with its stores only up to access number upto. Loads that
 // are done read the same bytes again.
 static enum heddle_stop execute_interrupted(struct heddle_cpu *cpu, struct heddle_inside *in, uint32_t upto) {
-  struct laid under[HEDDLE_PIECES];
+  struct displaced under[HEDDLE_PIECES];
   struct heddle_piece before[HEDDLE_PIECES];
   bool held = upto < in->n, regular = !would_fault(cpu, in);
   uint64_t stores = cpu->buffers ? cpu->buffers->tail : 0;
@@ -214,7 +216,8 @@ static enum heddle_stop supply_pages(struct heddle_cpu *cpu, const struct heddle
 // Decides whether the run ends inside the instruction at pc. Returns BUDGET, with the accesses
 // before that place done, NONE, or the reason for a stop if a page of the instruction is missing.
 enum heddle_stop heddle_inside_end_run(struct heddle_cpu *cpu, uint64_t pc) {
-  if (!cpu->run.inside_choice || cpu->run.interrupted.n || cpu->run.instructions_left < 0 || cpu->run.cycles_left <= 0) return HEDDLE_STOP_NONE;
+  if (!cpu->run.inside_choice || cpu->run.interrupted.n || cpu->run.instructions_left < 0 || cpu->run.cycles_left <= 0)
+    return HEDDLE_STOP_NONE;
   if (cpu->run.instructions_left && cpu->run.cycles_left >= (int64_t)heddle_highest_cost(cpu)) return HEDDLE_STOP_NONE;
   struct heddle_inside in;
   if (until_exact_limit(cpu) <= 0 || !heddle_cpu_pieces(cpu, pc, &in)) return HEDDLE_STOP_NONE;

@@ -36,7 +36,8 @@ static void on_instruction(uc_engine *uc, uint64_t pc, uint32_t size, void *user
 int heddle_insns_start(struct heddle_cpu *cpu) {
   if (cpu->engine.has_run) return UC_ERR_HOOK;
   cpu->logs.instructions.on = true;
-  return uc_hook_add(cpu->engine.uc, &cpu->engine.hooks[cpu->engine.nhooks++], UC_HOOK_CODE, (void *)on_instruction, cpu, (uint64_t)1, (uint64_t)0);
+  return uc_hook_add(cpu->engine.uc, &cpu->engine.hooks[cpu->engine.nhooks++], UC_HOOK_CODE, (void *)on_instruction,
+                     cpu, (uint64_t)1, (uint64_t)0);
 }
 
 void heddle_insns_empty(struct heddle_cpu *cpu) { cpu->logs.instructions.n = 0; }

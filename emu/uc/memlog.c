@@ -77,21 +77,22 @@ static uint64_t decode_site(struct heddle_mem_log *log, struct heddle_mem_site *
   ZydisDecodedInstruction in;
   ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
   size_t len = heddle_space_code(cpu->space, log->pc, code, sizeof code);
-  uint64_t what = number;
+  uint64_t facts = number;
   if (ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&cpu->decoder, &context, code, len, &in)) &&
       ZYAN_SUCCESS(ZydisDecoderDecodeOperands(&cpu->decoder, &context, &in, operands, in.operand_count))) {
-    if (heddle_is_atomic(&in)) what |= HEDDLE_MEM_ATOMIC;
+    if (heddle_is_atomic(&in)) facts |= HEDDLE_MEM_ATOMIC;
     for (unsigned i = 0; i < in.operand_count; i++)
-      if (operands[i].type == ZYDIS_OPERAND_TYPE_MEMORY && (operands[i].size == 80 || operands[i].size == 128)) what |= WIDE;
+      if (operands[i].type == ZYDIS_OPERAND_TYPE_MEMORY && (operands[i].size == 80 || operands[i].size == 128))
+        facts |= WIDE;
   }
-  *site = (struct heddle_mem_site){log->pc, what};
-  return what;
+  *site = (struct heddle_mem_site){log->pc, facts};
+  return facts;
 }
 
 static inline uint64_t site_facts(struct heddle_mem_log *log) {
   struct heddle_mem_site *site = &log->sites[log->pc & (HEDDLE_MEM_SITES - 1)];
   uint64_t number = log->cpu->space->code << 2;
-  if (__builtin_expect(site->pc == log->pc && (site->what ^ number) < 4, 1)) return site->what;
+  if (__builtin_expect(site->pc == log->pc && (site->facts ^ number) < 4, 1)) return site->facts;
   return decode_site(log, site, number);
 }
 
@@ -113,7 +114,8 @@ static bool overlaps_any(const struct heddle_mem_range *ranges, size_t n, uint64
 // translated the second. If both are the same page, that is known by its second address now.
 // (Otherwise the engine asked for the second page last.)
 static uint64_t address_across(const struct heddle_mem_log *log, uint64_t page) {
-  bool same = log->last_page == page && log->last_start == log->start && log->va[page] == log->last_was + HEDDLE_PAGE_SIZE;
+  bool same = log->last_page == page && log->last_start == log->start &&
+      log->va[page] == log->last_was + HEDDLE_PAGE_SIZE;
   return same ? log->last_was : log->va[page];
 }
 
@@ -122,12 +124,13 @@ static void on_access(uc_engine *uc, uc_mem_type type, uint64_t address, int siz
   struct heddle_mem_log *log = user;
   if (log->muted) return;
   uint64_t page = address >> HEDDLE_PAGE_SHIFT, va = log->va[page], offset = address & (HEDDLE_PAGE_SIZE - 1);
-  if (__builtin_expect(offset + (unsigned)size > HEDDLE_PAGE_SIZE, 0) && type != UC_MEM_WRITE) va = address_across(log, page);
+  if (__builtin_expect(offset + (unsigned)size > HEDDLE_PAGE_SIZE, 0) && type != UC_MEM_WRITE)
+    va = address_across(log, page);
   va |= offset;
   if (log->selective && !(overlaps_any(log->data, log->ndata, va, va + (unsigned)size) &&
                           overlaps_any(log->code, log->ncode, log->pc, log->pc + 1)))
     return;
-  uint64_t what = site_facts(log);
+  uint64_t facts = site_facts(log);
   struct heddle_mem_buffer *to = log->to;
   struct heddle_mem_entry *e = &to->entries[to->n];
   uint8_t kind = type == UC_MEM_WRITE ? HEDDLE_MEM_STORE : HEDDLE_MEM_LOAD;
@@ -137,8 +140,8 @@ static void on_access(uc_engine *uc, uc_mem_type type, uint64_t address, int siz
   e->branches = (uint32_t)heddle_cpu_branches_now(log->cpu);
   e->size = (uint16_t)size;
   e->kind = kind;
-  e->flags = (uint8_t)(what & HEDDLE_MEM_ATOMIC);
-  if (__builtin_expect(what & WIDE, 0) && to->n > log->start && e[-1].kind == kind && e[-1].size == 8 &&
+  e->flags = (uint8_t)(facts & HEDDLE_MEM_ATOMIC);
+  if (__builtin_expect(facts & WIDE, 0) && to->n > log->start && e[-1].kind == kind && e[-1].size == 8 &&
       e[-1].addr + 8 == va) {
     e[-1].size = (uint16_t)(8 + size);
     e->kind = HEDDLE_MEM_HIGH;
@@ -317,7 +320,8 @@ static void kernel_wrote(void *observer, uint64_t page, uint64_t va, const void 
   if (later) forget_content(log, page);
   struct heddle_mem_entry *e = &log->to->entries[log->to->n - 1];
   if (later && log->cpu->ram->commits) return;
-  if (later && log->to->n && e->kind == HEDDLE_MEM_KERNEL && (e->flags & HEDDLE_MEM_LATER) && e->addr + e->branches == va &&
+  if (later && log->to->n && e->kind == HEDDLE_MEM_KERNEL && (e->flags & HEDDLE_MEM_LATER) &&
+      e->addr + e->branches == va &&
       e->branches + n < UINT32_MAX) {
     e->branches += (uint32_t)n;
     return;
@@ -402,7 +406,8 @@ void heddle_mem_pages(struct heddle_cpu *cpu, const struct heddle_inside *in) {
 static void log_piece(struct heddle_mem_log *log, const struct heddle_inside *in, uint32_t number) {
   const struct heddle_piece *p = &in->pieces[number];
   uint64_t va = p->addr & ~(HEDDLE_PAGE_SIZE - 1), pte = heddle_space_get(log->cpu->space, va);
-  if (log->selective && !(overlaps_any(log->data, log->ndata, p->addr, p->addr + p->size) && overlaps_any(log->code, log->ncode, in->pc, in->pc + 1)))
+  if (log->selective && !(overlaps_any(log->data, log->ndata, p->addr, p->addr + p->size) &&
+                          overlaps_any(log->code, log->ncode, in->pc, in->pc + 1)))
     return;
   struct heddle_mem_entry *e = add_entry(log, HEDDLE_MEM_MAP);
   e->addr = va;
@@ -464,9 +469,14 @@ int heddle_mem_open(struct heddle_cpu *cpu, const struct heddle_mem_range *data,
   cpu->ram->observer = &memory_log;
   cpu->ram->observed_by = log;
   int err = heddle_cpu_count_branches(cpu);
-  if (!err) err = uc_hook_add(cpu->engine.uc, &log->hooks[0], UC_HOOK_CODE, (void *)on_code, log, (uint64_t)1, (uint64_t)0);
-  if (!err) err = uc_hook_add(cpu->engine.uc, &log->hooks[1], UC_HOOK_MEM_READ_AFTER, (void *)on_access, log, (uint64_t)1, (uint64_t)0);
-  if (!err) err = uc_hook_add(cpu->engine.uc, &log->hooks[2], UC_HOOK_MEM_WRITE, (void *)on_access, log, (uint64_t)1, (uint64_t)0);
+  if (!err)
+    err = uc_hook_add(cpu->engine.uc, &log->hooks[0], UC_HOOK_CODE, (void *)on_code, log, (uint64_t)1, (uint64_t)0);
+  if (!err)
+    err = uc_hook_add(cpu->engine.uc, &log->hooks[1], UC_HOOK_MEM_READ_AFTER, (void *)on_access, log, (uint64_t)1,
+                      (uint64_t)0);
+  if (!err)
+    err = uc_hook_add(cpu->engine.uc, &log->hooks[2], UC_HOOK_MEM_WRITE, (void *)on_access, log, (uint64_t)1,
+                      (uint64_t)0);
   return err;
 }
 

@@ -53,7 +53,7 @@ struct heddle_mem_range {
 // Facts about the instruction at an address.
 struct heddle_mem_site {
   uint64_t pc;
-  uint64_t what;  // the space's code number << 2 | ATOMIC | WIDE
+  uint64_t facts; // the space's code number << 2 | ATOMIC | WIDE
 };
 
 #define HEDDLE_MEM_SITES (1u << 14)

@@ -81,7 +81,8 @@ bool heddle_pause_request(struct heddle_cpu *cpu, const struct heddle_block *b) 
 // Reports whether the run ends after a PAUSE, whatever the engine has stopped for: the code after
 // it may be in a page that was missing when the engine tried to translate it.
 bool heddle_pause_is_done(struct heddle_cpu *cpu) {
-  return cpu->run.state == HEDDLE_STATE_PAUSING && cpu->run.last_block != &heddle_no_block && get_rip(cpu) == heddle_block_end(cpu->run.last_block);
+  return cpu->run.state == HEDDLE_STATE_PAUSING && cpu->run.last_block != &heddle_no_block &&
+      get_rip(cpu) == heddle_block_end(cpu->run.last_block);
 }
 
 static bool ends_straight_code(const ZydisDecodedInstruction *in) {

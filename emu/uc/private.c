@@ -90,7 +90,8 @@ static uint32_t allocate_copy(struct heddle_private_pages *p) {
   return p->ncopies++;
 }
 
-static struct heddle_private_page *add_copy(struct heddle_private_pages *p, uint32_t core, uint64_t va, uint32_t page, uint32_t own) {
+static struct heddle_private_page *add_copy(struct heddle_private_pages *p, uint32_t core, uint64_t va, uint32_t page,
+                                            uint32_t own) {
   struct heddle_core_pages *buffer = &p->cores[core];
   if (buffer->n == buffer->room) {
     buffer->room = buffer->room ? 2 * buffer->room : 16;
@@ -99,7 +100,8 @@ static struct heddle_private_page *add_copy(struct heddle_private_pages *p, uint
   }
   uint32_t i = allocate_copy(p);
   struct heddle_private_page *c = &p->copies[i];
-  *c = (struct heddle_private_page){.va = START(va), .shared = page, .own = own, .next = p->first_copy[page], .core = (uint16_t)core};
+  *c = (struct heddle_private_page){.va = START(va), .shared = page, .own = own, .next = p->first_copy[page],
+                                    .core = (uint16_t)core};
   p->first_copy[page] = i;
   buffer->copies[buffer->n++] = i;
   p->nused++;
@@ -215,7 +217,9 @@ static void drain_thread(struct heddle_private_pages *p, uint32_t thread) {
 // The largest number of stores to contended pages that are traced in one run.
 #define TRACED 4u
 
-static uint32_t page_at(const struct heddle_private_pages *p, uint64_t va) { return PAGE(heddle_space_get(p->cpu->space, va)); }
+static uint32_t page_at(const struct heddle_private_pages *p, uint64_t va) {
+  return PAGE(heddle_space_get(p->cpu->space, va));
+}
 
 // Records the access of the running thread to the page at va. Returns whether no other thread
 // shares the page. A thread that was the only one before drains its buffer: what it has stored to
@@ -328,7 +332,8 @@ static enum heddle_walk store_shared(struct heddle_private_pages *p, uint64_t va
 
 // The engine asks for the translation of va, for which the page tables have *pte. Changes it to the
 // page that the running core sees, and the rights that it has.
-enum heddle_walk heddle_private_fill(struct heddle_private_pages *p, uint64_t va, enum heddle_access access, uint64_t *pte) {
+enum heddle_walk heddle_private_fill(struct heddle_private_pages *p, uint64_t va, enum heddle_access access,
+                                     uint64_t *pte) {
   uint32_t page = PAGE(*pte);
   if (p->running_core == HEDDLE_NO_CORE || page == HEDDLE_ZERO_PAGE) return HEDDLE_WALK_OK;
   if (is_written_in_place(*pte)) {
@@ -487,7 +492,8 @@ void heddle_private_reset(struct heddle_private_pages *p, const uint32_t *state,
 
 // Gives the core a copy that it had in a snapshot, of the page that is in the space now. Returns
 // false if there is no such page.
-bool heddle_private_restore(struct heddle_private_pages *p, uint32_t core, uint32_t thread, uint64_t made, struct heddle_space *s,
+bool heddle_private_restore(struct heddle_private_pages *p, uint32_t core, uint32_t thread, uint64_t made,
+                            struct heddle_space *s,
                        const struct heddle_private_page *c) {
   uint64_t pte = heddle_space_get(s, c->va);
   if (!pte) return false;

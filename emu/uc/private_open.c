@@ -10,7 +10,8 @@ int heddle_private_open(struct heddle_cpu *cpu) {
   if (cpu->engine.has_run || cpu->private_pages || cpu->buffers || cpu->logs.memory.on) return UC_ERR_ARG;
   struct heddle_private_pages *p = calloc(1, sizeof *p);
   if (!p) return UC_ERR_NOMEM;
-  *p = (struct heddle_private_pages){.cpu = cpu, .ram = cpu->ram, .ncores = cpu->cores, .running_core = HEDDLE_NO_CORE, .ncopies = 1, .room = 64};
+  *p = (struct heddle_private_pages){.cpu = cpu, .ram = cpu->ram, .ncores = cpu->cores, .running_core = HEDDLE_NO_CORE,
+                                     .ncopies = 1, .room = 64};
   p->last_thread = UINT64_MAX;
   p->state = heddle_reserve(all_pages(cpu->ram) * sizeof *p->state);
   p->first_copy = heddle_reserve(all_pages(cpu->ram) * sizeof *p->first_copy);

@@ -214,7 +214,8 @@ static bool stores_its_operand(const ZydisDecodedInstruction *in) {
 // Returns the distance in bytes from the operand's address to the word of a BT, BTS, BTR or BTC
 // with a register (SDM volume 2, section 3.1.1.9).
 static int64_t bit_offset(struct heddle_cpu *cpu, const ZydisDecodedInstruction *in, const ZydisDecodedOperand *bit) {
-  bool tests = in->mnemonic == ZYDIS_MNEMONIC_BT || in->mnemonic == ZYDIS_MNEMONIC_BTS || in->mnemonic == ZYDIS_MNEMONIC_BTR || in->mnemonic == ZYDIS_MNEMONIC_BTC;
+  bool tests = in->mnemonic == ZYDIS_MNEMONIC_BT || in->mnemonic == ZYDIS_MNEMONIC_BTS ||
+      in->mnemonic == ZYDIS_MNEMONIC_BTR || in->mnemonic == ZYDIS_MNEMONIC_BTC;
   if (!tests || bit->type != ZYDIS_OPERAND_TYPE_REGISTER) return 0;
   uint64_t value = register_value(cpu, bit->reg.value, 0);
   int64_t bits = bit->size == 16 ? (int16_t)value : bit->size == 32 ? (int32_t)value : (int64_t)value;
@@ -270,7 +271,8 @@ static bool accesses_nothing(const ZydisDecodedInstruction *in, const ZydisDecod
 
 static uint64_t address_of(struct heddle_cpu *cpu, const ZydisDecodedInstruction *in, const ZydisDecodedOperand *ops,
                            const ZydisDecodedOperand *o, uint64_t next) {
-  uint64_t base = segment_base(cpu, o->mem.segment), offset = effective_address(cpu, o, next) - base, size = o->size / 8;
+  uint64_t base = segment_base(cpu, o->mem.segment), offset = effective_address(cpu, o, next) - base,
+      size = o->size / 8;
   if (is_push(o)) {
     if (o->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) offset -= size;
   } else {
@@ -286,7 +288,8 @@ bool heddle_cpu_store_of(struct heddle_cpu *cpu, uint64_t pc, uint64_t *at, uint
   size_t len = heddle_space_code(cpu->space, pc, code, sizeof code);
   ZydisDecodedInstruction in;
   ZydisDecodedOperand ops[ZYDIS_MAX_OPERAND_COUNT];
-  if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&cpu->decoder, code, len, &in, ops)) || !stores_its_operand(&in)) return false;
+  if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&cpu->decoder, code, len, &in, ops)) || !stores_its_operand(&in))
+    return false;
   const ZydisDecodedOperand *o = stored_operand(&in, ops);
   if (!o) return false;
   *size = o->size / 8;
@@ -313,7 +316,8 @@ int heddle_cpu_accesses(struct heddle_cpu *cpu, uint64_t pc, ZydisDecodedInstruc
       if (o->type != ZYDIS_OPERAND_TYPE_MEMORY || !(o->actions & mask) || accesses_nothing(in, o)) continue;
       uint32_t size = o->size / 8;
       if (n == most || !size || size > sizeof out->bytes) return -1;
-      out[n++] = (struct heddle_piece){.addr = address_of(cpu, in, ops, o, pc + in->length), .size = size, .stores = stores};
+      out[n++] = (struct heddle_piece){.addr = address_of(cpu, in, ops, o, pc + in->length), .size = size,
+                                       .stores = stores};
     }
   }
   return n;
@@ -345,7 +349,8 @@ size_t heddle_cpu_operands(struct heddle_cpu *cpu, struct heddle_operand *out) {
   for (int i = 0; i < in.operand_count && n < HEDDLE_OPERANDS; i++) {
     const ZydisDecodedOperand *o = &ops[i];
     if (o->type != ZYDIS_OPERAND_TYPE_MEMORY || !o->actions || accesses_nothing(&in, o)) continue;
-    out[n++] = (struct heddle_operand){address_of(cpu, &in, ops, o, pc + in.length), o->size / 8, o->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE};
+    out[n++] = (struct heddle_operand){address_of(cpu, &in, ops, o, pc + in.length), o->size / 8,
+                                       o->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE};
   }
   return n;
 }

@@ -41,7 +41,9 @@ static inline uint64_t get_reg(struct heddle_cpu *cpu, int reg) {
   return value;
 }
 
-static inline void set_reg(struct heddle_cpu *cpu, int reg, uint64_t value) { uc_reg_write(cpu->engine.uc, reg, &value); }
+static inline void set_reg(struct heddle_cpu *cpu, int reg, uint64_t value) {
+  uc_reg_write(cpu->engine.uc, reg, &value);
+}
 
 static inline bool is_stepping(const struct heddle_cpu *cpu) { return cpu->run.state == HEDDLE_STATE_STEP; }
 
@@ -110,7 +112,9 @@ static inline void reclaim_budget(struct heddle_cpu *cpu) {
   cpu->run.granted = 0;
 }
 
-static inline bool is_exhausted(const struct heddle_cpu *cpu) { return cpu->run.instructions_left <= 0 || cpu->run.cycles_left <= 0; }
+static inline bool is_exhausted(const struct heddle_cpu *cpu) {
+  return cpu->run.instructions_left <= 0 || cpu->run.cycles_left <= 0;
+}
 
 // Reports whether the run ends here even though the engine, not the program, has cut straight-line
 // code here.

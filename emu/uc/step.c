@@ -33,7 +33,8 @@ static enum heddle_stop trap_step(struct heddle_cpu *cpu, const ZydisDecodedInst
   bool debug = !err && cpu->run.stop == HEDDLE_STOP_EXCEPTION && cpu->run.vector == VECTOR_DEBUG;
   if (err) cpu->run.stop = why;
   else if (debug) why = HEDDLE_STOP_NONE;
-  else if (cpu->run.stop == HEDDLE_STOP_EXCEPTION) why = heddle_handle_exception(cpu, in->meta.category == ZYDIS_CATEGORY_INTERRUPT);
+  else if (cpu->run.stop == HEDDLE_STOP_EXCEPTION)
+    why = heddle_handle_exception(cpu, in->meta.category == ZYDIS_CATEGORY_INTERRUPT);
   else why = cpu->run.stop;
   cpu->run.state = HEDDLE_STATE_BLOCKS;
   bool popf = in->mnemonic == ZYDIS_MNEMONIC_POPFQ || in->mnemonic == ZYDIS_MNEMONIC_POPF;
@@ -159,7 +160,8 @@ enum heddle_stop heddle_step_block(struct heddle_cpu *cpu, uint64_t from, uint64
     if (inside) return inside;
     if (is_at_exact_end(cpu)) return HEDDLE_STOP_BUDGET;
     enum heddle_stop why = is_halt_reached(cpu) ? HEDDLE_STOP_BREAKPOINT : HEDDLE_STOP_NONE;
-    if (!why && cpu->run.pass == HEDDLE_PASS_NOTHING && heddle_has_breakpoint(cpu, pc, pc + 1)) why = HEDDLE_STOP_BREAKPOINT;
+    if (!why && cpu->run.pass == HEDDLE_PASS_NOTHING && heddle_has_breakpoint(cpu, pc, pc + 1))
+      why = HEDDLE_STOP_BREAKPOINT;
     if (!why && heddle_atomic_check_gate(cpu, pc)) why = HEDDLE_STOP_BREAKPOINT;
     if (!why && cpu->run.pass != HEDDLE_PASS_ALL && (cpu->run.flags & HEDDLE_RUN_SYNC) && is_sync_at(cpu, pc))
       why = HEDDLE_STOP_SYNC;
@@ -167,7 +169,8 @@ enum heddle_stop heddle_step_block(struct heddle_cpu *cpu, uint64_t from, uint64
     if (!why) why = step_alone(cpu, pc);
     last = pc;
     pc = get_rip(cpu);
-    if (cpu->run.instructions_left != before && !(pc == last && is_repeated_at(cpu, pc))) cpu->run.pass = HEDDLE_PASS_NOTHING;
+    if (cpu->run.instructions_left != before && !(pc == last && is_repeated_at(cpu, pc)))
+      cpu->run.pass = HEDDLE_PASS_NOTHING;
     bool resumes = why == HEDDLE_STOP_FAULT || why == HEDDLE_STOP_NO_MEMORY || why == HEDDLE_STOP_BREAKPOINT;
     if (resumes && !(why == HEDDLE_STOP_BREAKPOINT && pc == start)) keep_rest(cpu, end, true);
     if (why) return why;

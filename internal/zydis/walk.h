@@ -34,7 +34,7 @@ struct heddle_instruction {
   char extension[16];  // of the instruction set that it belongs to, as Zydis names it
 };
 
-// Decodes the instruction at the start of code. Returns its length, 0 if there is none.
+// Decodes the instruction at the start of code. Returns its length, 0 if the bytes are not an instruction.
 uint32_t heddle_instruction(const uint8_t *code, size_t n, uint64_t address, struct heddle_instruction *out);
 
 void heddle_walk(const uint8_t *code, size_t n, uint8_t *lengths, size_t max, struct heddle_walk *out);

@@ -82,7 +82,7 @@ type Instruction struct {
 }
 
 // Decode decodes the instruction at the start of code, which lies at an address. It returns false
-// if there is none.
+// if the bytes are not an instruction.
 func Decode(code []byte, addr uint64) (Instruction, bool) {
 	if len(code) == 0 {
 		return Instruction{}, false
