@@ -163,7 +163,7 @@ func loadsWhatIsStored(list []Instruction) bool {
 	return true
 }
 
-// Run runs the program on data, which has the size that New was told, and returns its
+// Run runs the program on data, whose size was given to New, and returns its
 // result and how many instructions it took. Words of data are in the order of the
 // processor.
 func (p *Program) Run(data []byte) (result uint32, steps int) {

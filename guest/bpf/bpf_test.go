@@ -170,7 +170,7 @@ func TestAgreesWithLinux(t *testing.T) {
 	}
 }
 
-// killsWrite reports whether the filter lets the child not tell what happened.
+// killsWrite reports whether the filter prevents the child from reporting its result.
 func killsWrite(p *Program) bool {
 	data := sample()
 	binary.LittleEndian.PutUint32(data, unix.SYS_WRITE)
@@ -178,7 +178,7 @@ func killsWrite(p *Program) bool {
 	return result != unix.SECCOMP_RET_ALLOW
 }
 
-// native is what the host's kernel says of programs: the errno of their installation, and
+// native runs programs on the host's kernel and returns its answers: the errno of their installation, and
 // of the call.
 func native(t *testing.T, programs [][]Instruction) (all [][2]int) {
 	t.Helper()

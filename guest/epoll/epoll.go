@@ -1,6 +1,6 @@
 // Package epoll is the guest's epoll(7): instances, their entries and the list
-// of those that may be ready. It knows nothing of descriptors' tables and does
-// not block: Take returns what is ready now, and the kernel does the waiting.
+// of entries that may be ready. It has no notion of descriptor tables and does
+// not block: Take returns the entries that are ready, and the kernel waits.
 //
 // Invariants:
 //
@@ -24,7 +24,7 @@ import (
 	"github.com/heddle-dmt/heddle/guest/wait"
 )
 
-// Event is what a program asks for, or is told, of one entry.
+// Event is the set of events that a program requests, or that are reported, for one entry.
 type Event struct {
 	Events uint32
 	Data   uint64
@@ -40,13 +40,13 @@ const (
 	exclusiveOK = inOut | always | unix.EPOLLWAKEUP | unix.EPOLLET | unix.EPOLLEXCLUSIVE
 )
 
-// Instance is what an open description of epoll_create1(2) acts on.
+// Instance is the file of epoll_create1(2).
 type Instance struct {
 	memory  *kmem.Account
 	entries map[key]*entry
-	ready   []*entry    // those that may be ready, in order
-	takers  *wait.Queue // those in epoll_wait
-	waiters *wait.Queue // those who poll the instance
+	ready   []*entry    // entries that may be ready, in order
+	takers  *wait.Queue // threads in epoll_wait
+	waiters *wait.Queue // threads that poll the instance
 	above   []*entry    // of other instances, that watch this one
 }
 
@@ -87,7 +87,7 @@ func (i *Instance) Add(f *vfs.File, fd int32, ev Event) unix.Errno {
 	if ev.Events&unix.EPOLLEXCLUSIVE != 0 && (nested || ev.Events&^uint32(exclusiveOK) != 0) {
 		return unix.EINVAL
 	}
-	if nested && i.loops(below) {
+	if nested && i.wouldLoop(below) {
 		return unix.ELOOP
 	}
 	k := key{f, fd}
@@ -115,7 +115,7 @@ func (i *Instance) Add(f *vfs.File, fd int32, ev Event) unix.Errno {
 }
 
 // enqueue puts the entry's waker into the file's wait queue: as in Linux, an
-// exclusive one behind those that are there, any other before them.
+// exclusive one after the present ones, any other before them.
 func (e *entry) enqueue() {
 	if e.event.Events&unix.EPOLLEXCLUSIVE != 0 {
 		e.waker = &exclusive{e}
@@ -126,7 +126,7 @@ func (e *entry) enqueue() {
 	e.queue.AddFirst(e.waker)
 }
 
-// Modify changes what an entry asks for, EPOLL_CTL_MOD. ENOENT: there is no
+// Modify changes the events of an entry, EPOLL_CTL_MOD. ENOENT: there is no
 // such entry; EINVAL: EPOLLEXCLUSIVE is or was asked for.
 func (i *Instance) Modify(f *vfs.File, fd int32, ev Event) unix.Errno {
 	if _, ok := f.Impl.(vfs.Poller); !ok {
@@ -163,7 +163,7 @@ func (i *Instance) Delete(f *vfs.File, fd int32) unix.Errno {
 
 // list puts an entry that is ready into the ready list.
 func (i *Instance) list(e *entry) {
-	if e.now() == 0 || e.listed {
+	if e.currentEvents() == 0 || e.listed {
 		return
 	}
 	e.listed = true
@@ -171,7 +171,7 @@ func (i *Instance) list(e *entry) {
 	i.wake()
 }
 
-// wake tells all who wait for the instance.
+// wake wakes all threads that wait for the instance.
 func (i *Instance) wake() {
 	i.takers.Wake(unix.EPOLLIN)
 	i.waiters.Wake(unix.EPOLLIN)
@@ -201,8 +201,8 @@ func (i *Instance) forget(e *entry) {
 	}
 }
 
-// now is the set of events that hold and are asked for.
-func (e *entry) now() uint32 { return e.file.Ready() & e.event.Events }
+// currentEvents are the requested events that hold.
+func (e *entry) currentEvents() uint32 { return e.file.Ready() & e.event.Events }
 
 // Wake implements wait.Waker.
 func (e *entry) Wake(events uint32) { e.wake(events) }
@@ -222,7 +222,7 @@ func (x *exclusive) WakeOne(events uint32) bool {
 	return events == wait.AnyEvent
 }
 
-// wake puts the entry into the ready list and tells those who wait for the
+// wake puts the entry into the ready list and wakes the threads that wait for the
 // instance. It returns whether the events concern the entry.
 func (e *entry) wake(events uint32) bool {
 	if asked := e.event.Events; asked&^uint32(private) == 0 || events&asked == 0 {
@@ -239,15 +239,15 @@ func (e *entry) wake(events uint32) bool {
 // FileClosed implements vfs.Watcher.
 func (e *entry) FileClosed(*vfs.File) { e.instance.remove(e) }
 
-// Take gives up to limit events to put, those that became ready first before
-// the others. If put refuses one, that entry stays and Take ends.
+// Take passes up to limit events to put, in the order in which they became
+// ready. If put refuses one, that entry stays and Take ends.
 func (i *Instance) Take(limit int, put func(Event) bool) int {
 	work := i.ready
 	i.ready = nil
 	n := 0
 	for n < limit && len(work) > 0 {
 		e := work[0]
-		events := e.now()
+		events := e.currentEvents()
 		if events != 0 {
 			if !put(Event{events, e.event.Data}) {
 				break
@@ -279,7 +279,7 @@ func (i *Instance) Write(*vfs.Ctx, []byte, int64) (int, unix.Errno) { return 0, 
 // is ready. Entries at the head of the list that are ready no more leave it.
 func (i *Instance) Ready() uint32 {
 	for len(i.ready) > 0 {
-		if i.ready[0].now() != 0 {
+		if i.ready[0].currentEvents() != 0 {
 			return unix.EPOLLIN | unix.EPOLLRDNORM
 		}
 		i.ready[0].listed = false
@@ -312,7 +312,7 @@ type Entry struct {
 	Event
 }
 
-// Entries lists the registrations by descriptor number, and those of one number
+// Entries lists the registrations by descriptor number, and the ones of one number
 // by data.
 func (i *Instance) Entries() []Entry {
 	list := make([]Entry, 0, len(i.entries))

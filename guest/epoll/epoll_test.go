@@ -323,7 +323,7 @@ func TestExclusiveEntriesShareAnEvent(t *testing.T) {
 			t.Fatal(errno)
 		}
 		tasks = append(tasks, &task{})
-		if len(tasks) > 1 { // nobody waits for the first
+		if len(tasks) > 1 { // no thread waits for the first
 			i.Takers().Add(tasks[len(tasks)-1])
 		}
 	}

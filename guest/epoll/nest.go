@@ -8,8 +8,8 @@ const (
 	maxPaths = 1000
 )
 
-// loops tells whether i must not watch below.
-func (i *Instance) loops(below *Instance) bool {
+// wouldLoop reports whether i must not watch below.
+func (i *Instance) wouldLoop(below *Instance) bool {
 	down := below.depth(i, 0)
 	return down > maxNests || down+1+i.height(0) > maxNests
 }
@@ -40,7 +40,7 @@ func (i *Instance) height(level int) int {
 	return highest
 }
 
-// tooManyPaths tells whether an event of i, or of an instance below it, would
+// tooManyPaths reports whether an event of i, or of an instance below it, would
 // be passed on in too many ways.
 func (i *Instance) tooManyPaths(seen map[*Instance]bool) bool {
 	if seen[i] {

@@ -1,4 +1,4 @@
-// Package eventfd is what the descriptors of eventfd(2), timerfd_create(2) and
+// Package eventfd has the files of eventfd(2), timerfd_create(2) and
 // signalfd(2) act on: Counter, Timer and Signals. They make events of other
 // kinds readable and pollable.
 //

@@ -12,7 +12,7 @@ import (
 // Source is where signals wait: those of the thread that makes the present
 // system call and of its process, as signalfd(2) says.
 type Source interface {
-	// PendingSignals tells which signals wait; bit n-1 is signal n.
+	// PendingSignals is the set of pending signals; bit n-1 is signal n.
 	PendingSignals() uint64
 	// TakeSignal removes the next signal of the set.
 	TakeSignal(set uint64) (Siginfo, bool)
@@ -32,7 +32,7 @@ type Signals struct {
 // NewSignals makes an object that takes the signals of the set.
 func NewSignals(s Source, set uint64) *Signals { return &Signals{source: s, set: set} }
 
-// SetMask changes the set. Those who wait for the old set are told.
+// SetMask changes the set. Threads that wait for the old set are woken.
 func (s *Signals) SetMask(set uint64) {
 	s.set = set
 	s.source.SignalQueue().Wake(wait.AnyEvent)

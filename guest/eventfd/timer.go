@@ -28,7 +28,7 @@ type Timer struct {
 	interval int64
 	handle   any
 	// ticks are the expirations that were not read yet. As in Linux, a
-	// repeating timer is not started again until it is read: what happened
+	// repeating timer is not started again until it is read: expirations
 	// meanwhile is computed.
 	ticks   uint64
 	onSet   OnSet
@@ -36,7 +36,7 @@ type Timer struct {
 	waiters *wait.Queue
 }
 
-// OnSet is what becomes of a timer when its clock is set.
+// OnSet is the effect of setting a clock on its timer.
 type OnSet int
 
 const (
@@ -69,7 +69,7 @@ func (t *Timer) ClockSet(by int64) {
 func NewTimer(c Clock) *Timer { return &Timer{clock: c, waiters: &wait.Queue{}} }
 
 // Set arms the timer for a time on the run's clock and each interval from then
-// on, 0 for once. What was not read of earlier expirations is forgotten.
+// on, 0 for once. Unread expirations are discarded.
 func (t *Timer) Set(deadline, interval int64, onSet OnSet) {
 	t.Disarm()
 	t.onSet = onSet
@@ -122,7 +122,7 @@ func (t *Timer) forward() {
 
 // Read implements vfs.FileImpl: it returns the number of expirations since the
 // last read. EINVAL: p has no room for eight bytes; ECANCELED: the clock was set;
-// EAGAIN: there was none.
+// EAGAIN: it has not expired.
 func (t *Timer) Read(_ *vfs.Ctx, p []byte, _ int64) (int, unix.Errno) {
 	switch {
 	case len(p) < 8:

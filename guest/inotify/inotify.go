@@ -1,5 +1,5 @@
 // Package inotify is inotify(7): instances that queue the events of files and
-// folders. An Instance is what an open description acts on; its watches are
+// folders. An Instance is the file of inotify_init1(2); its watches are
 // notified by the file system (vfs.Watch).
 //
 // Invariants:

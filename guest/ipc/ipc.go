@@ -1,4 +1,4 @@
-// Package ipc holds what the three kinds of System V objects have in common
+// Package ipc holds the common parts of the three kinds of System V objects
 // (sysvipc(7)): identifiers, keys, owners and permissions. The kinds are in its
 // sub-packages: shared memory segments in shm, semaphore sets in sem, message
 // queues in msg. POSIX message queues, which have names, are in mqueue.
@@ -50,7 +50,7 @@ const permissions = 0o777
 // Caller is the process on whose behalf a call acts.
 type Caller struct {
 	PID        int32
-	EUID, EGID uint32   // what new objects belong to
+	EUID, EGID uint32   // of new objects
 	FSGID      uint32   // together with Groups: the groups for permissions
 	Groups     []uint32 // supplementary
 	Now        int64    // seconds since 1970

@@ -1,15 +1,15 @@
 // Package kmem counts the memory that the guest kernel's own objects take on
-// the host: threads, open files, what lies in pipes and sockets. It is no part
+// the host: threads, open files, data in pipes and sockets. It is no part
 // of the guest's memory, but a guest can make as much of it as it likes, so it
-// has a limit of its own. What is counted are sizes that are fixed in the code,
-// never what the host's allocator says; a run stays a pure function of its
+// has a limit of its own. The sizes are constants of the code,
+// never those of the host's allocator; a run stays a pure function of its
 // inputs.
 //
-// Invariant: what was charged for an object is released once, when the object
+// Invariant: the charge of an object is released once, when the object
 // ends.
 package kmem
 
-// Sizes of objects in bytes, about what each takes on the host.
+// Sizes of objects in bytes, approximately as on the host.
 const (
 	Thread     = 16 << 10 // with the engine's context
 	Process    = 16 << 10 // without threads and address space
@@ -32,8 +32,8 @@ type Account struct {
 	refused     bool
 }
 
-// New makes the account of a machine whose guest may have so many bytes: an
-// eighth of it, and not too little.
+// New makes the account of a machine with the given guest memory in bytes. Its limit
+// is an eighth of that memory, and at least 32 MiB.
 func New(guest uint64) *Account { return &Account{limit: max(least, guest/8)} }
 
 // Charge takes n bytes; false: they would be too many, and none is taken. A nil
@@ -60,8 +60,8 @@ func (a *Account) TakeRefused() bool {
 	return was
 }
 
-// Force takes n bytes even if they are too many, for what cannot fail; the next
-// Charge will.
+// Force takes n bytes even above the limit, for operations that cannot fail; the
+// next Charge fails.
 func (a *Account) Force(n uint64) {
 	if a != nil {
 		a.used += n
@@ -79,8 +79,8 @@ func (a *Account) Release(n uint64) {
 	a.used -= n
 }
 
-// MayGrow is for what is counted by Force: false, and noted as a refusal, once the limit
-// is reached.
+// MayGrow reports whether the limit allows objects that Force charges. If not, a
+// refusal is recorded.
 func (a *Account) MayGrow() bool {
 	if a == nil || a.used < a.limit {
 		return true

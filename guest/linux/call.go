@@ -17,7 +17,7 @@ type Call struct {
 	Traits Traits
 }
 
-// Kind is what an argument is, and so how it is printed.
+// Kind is the type of an argument, which determines how it is printed.
 type Kind byte
 
 // Kinds of arguments.
@@ -32,7 +32,7 @@ const (
 	Pointer    Kind = 'p' // another address
 )
 
-// Output is what the kernel writes at an address that is an argument.
+// Output is the data that the kernel writes at an address argument.
 type Output byte
 
 // Kinds of output.
@@ -64,11 +64,11 @@ const (
 	// Blocks: the call may wait for another thread, for a process or for the outside.
 	Blocks Traits = 1 << iota
 	// ThreadLocal: the call has no effect that another thread can observe. Its result depends on no
-	// other thread, or is TimeDependent. (madvise is one: what it drops is the caller's own.)
+	// other thread, or is TimeDependent. (madvise is one: the pages that it drops are the caller's own.)
 	ThreadLocal
 	// TimeDependent: the result depends on when, or on which core, the call is made.
 	TimeDependent
-	// Unordered: how often a thread makes the call has no effect on others. What waits for a futex
+	// Unordered: how often a thread makes the call has no effect on others. A wait for a futex
 	// waits for memory to change, and it is the change that has an order.
 	Unordered
 	// AddressSpace: the call acts on the address space of its process.
@@ -82,7 +82,7 @@ const (
 	// OfLibrary: C libraries make the call of their own accord, and allocators do if it Allocates.
 	OfLibrary
 	// RemovesPages: after the call a page may be gone, another may be at its address, or another process
-	// may see it. Processors tell each other of that by interrupts, which drain store buffers.
+	// may see it. Processors notify each other of that by interrupts, which drain store buffers.
 	RemovesPages
 	// Forks: the call makes a thread or a process.
 	Forks
@@ -150,7 +150,7 @@ func Has(number uint64, any Traits) bool {
 	return c != nil && c.Traits&any != 0
 }
 
-// Descriptor is the index of the first argument that is a descriptor; -1: there is none.
+// Descriptor is the index of the first argument that is a descriptor, or -1.
 func (c *Call) Descriptor() int {
 	for i := range c.Args {
 		if c.Args[i].Kind == Descriptor {
@@ -160,7 +160,7 @@ func (c *Call) Descriptor() int {
 	return -1
 }
 
-// Output is the index of the first argument where the kernel writes; -1: there is none.
+// Output is the index of the first argument where the kernel writes, or -1.
 func (c *Call) Output() int {
 	for i := range c.Args {
 		if c.Args[i].Output != NoOutput {
@@ -170,7 +170,7 @@ func (c *Call) Output() int {
 	return -1
 }
 
-// Offset is the index of the argument that says where in a file the call begins; -1: there is none.
+// Offset is the index of the argument with the file offset of the call, or -1.
 func (c *Call) Offset() int {
 	for i := range c.Args {
 		if c.Args[i].IsOffset {

@@ -3,6 +3,6 @@
 // traits such as whether a call may wait), the operations of futex(2), how a result says that a
 // call failed, and sizes and offsets of structs.
 //
-// It says what Linux is like, not how much of it the machine has: that is guest/kernel. It
+// It describes Linux, not how much of it the machine implements: that is guest/kernel. It
 // imports nothing of heddle.
 package linux

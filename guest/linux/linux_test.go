@@ -141,7 +141,7 @@ func TestUnknownCall(t *testing.T) {
 	}
 }
 
-// TestArgumentsBy: arguments are found by what they are.
+// TestArgumentsBy: arguments are found by their kind.
 func TestArgumentsBy(t *testing.T) {
 	for name, want := range map[string][3]int{ // descriptor, output, offset
 		"mmap": {4, -1, 5}, "pread64": {0, 1, 3}, "getrandom": {-1, 0, -1}, "getpid": {-1, -1, -1}, "recvmsg": {0, 1, -1},

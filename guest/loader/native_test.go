@@ -18,7 +18,7 @@ import (
 	"github.com/heddle-dmt/heddle/internal/gcctest"
 )
 
-// start is what a process finds when it begins.
+// start is the state of a process when it begins.
 type start struct {
 	sp    arch.Addr
 	maps  []string
@@ -52,7 +52,7 @@ func nativeStart(t *testing.T, program string, args, env []string) (s start) {
 	return s
 }
 
-// mapsLine leaves out of a line of maps what the loader does not decide: device
+// mapsLine leaves out of a line of maps the fields that the loader does not decide: device
 // and inode.
 func mapsLine(line string) string {
 	f := strings.Fields(line)
@@ -106,7 +106,7 @@ func (s start) split() (strings []string, auxv []vector) {
 // words that newer kernels have added.
 var leftOut = []uint64{33, 27, 28, 29, 30}
 
-// comparable removes what tells the machine or the user, not the layout.
+// comparable removes the parts that depend on the machine or the user, not on the layout.
 func comparable(auxv []vector) (kept []vector, removed int) {
 	for _, v := range auxv {
 		if slices.Contains(leftOut, v.key) {
@@ -176,7 +176,7 @@ func TestStartsAsOnLinux(t *testing.T) {
 	}
 }
 
-// TestBSSIsZero reads all memory that no file is behind.
+// TestBSSIsZero reads all memory that is not mapped from a file.
 func TestBSSIsZero(t *testing.T) {
 	source := string(readFile(t, "testdata/start.c"))
 	program := gcctest.C(t, source, "-O1", "-nostdlib", "-fno-stack-protector", "-static", "-DBSS=100000")
@@ -195,7 +195,7 @@ func TestBSSIsZero(t *testing.T) {
 	}
 }
 
-// TestRandomLayout: the same seed gives the same layout, seeds differ, and what
+// TestRandomLayout: the same seed gives the same layout, seeds differ, and the parts that
 // Linux keeps aligned and apart stays so.
 func TestRandomLayout(t *testing.T) {
 	layouts := map[string]uint64{}
@@ -227,7 +227,7 @@ func TestRandomLayout(t *testing.T) {
 	}
 }
 
-// TestImage checks what the kernel is told.
+// TestImage checks the information for the kernel.
 func TestImage(t *testing.T) {
 	as := newSpace(t)
 	o := Options{HWCap: 0x78bfbff, Identify: func(File) Identity {

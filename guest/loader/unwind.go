@@ -88,7 +88,7 @@ type stackWalker struct {
 
 // place is where the program counter is.
 type place struct {
-	tables *tables // of the file; nil: there are none
+	tables *tables // of the file; nil without any
 	path   string
 	addr   uint64 // in the file
 }

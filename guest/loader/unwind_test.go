@@ -16,7 +16,7 @@ import (
 	"github.com/heddle-dmt/heddle/internal/gcctest"
 )
 
-// snapshot is what testdata/backtrace.c prints of itself.
+// snapshot is the output of testdata/backtrace.c.
 type snapshot struct {
 	regs   arch.Regs
 	frames []uint64
@@ -64,7 +64,7 @@ func scan(t *testing.T, text, format string, to ...any) {
 	}
 }
 
-// mapLine maps what a line of /proc/self/maps says: files as they are, zeros
+// mapLine maps memory as a line of /proc/self/maps says: files as they are, zeros
 // for the rest.
 func mapLine(t *testing.T, as *mm.AddressSpace, files *opener, line string) {
 	var start, end arch.Addr

@@ -94,7 +94,7 @@ func BenchmarkFork(b *testing.B) {
 	}
 }
 
-// BenchmarkSnapshot is what an address space costs at a snapshot, whatever its
+// BenchmarkSnapshot is the cost of an address space at a snapshot, whatever its
 // size: the list of mappings.
 func BenchmarkSnapshot(b *testing.B) {
 	for name, count := range map[string]int{"30": 30, "5000": 5000} {

@@ -16,7 +16,7 @@ func digest(as *AddressSpace) xxh3.Uint128 {
 	return h.Sum128()
 }
 
-// TestDigestSeesWhatTheProgramSees: what is merely resident does not count,
+// TestDigestSeesWhatTheProgramSees: pages that are only resident do not count,
 // every byte that was changed does.
 func TestDigestSeesWhatTheProgramSees(t *testing.T) {
 	as := newTest(t, 4<<20)
@@ -97,7 +97,7 @@ func TestDigestDoesNotSeePhysicalPages(t *testing.T) {
 	}
 }
 
-// TestDigestLast: what another process goes on to change is none of the first one's end.
+// TestDigestLast: later changes by another process do not belong to the end of the first.
 func TestDigestLast(t *testing.T) {
 	last := func(as *AddressSpace) xxh3.Uint128 {
 		h := xxh3.New()

@@ -17,7 +17,7 @@ func peekForced(t *testing.T, as *AddressSpace, at arch.Addr, n, want int) strin
 	return string(b[:want])
 }
 
-// TestForcedAccess: a debugger reaches private memory whatever its protection, and what it
+// TestForcedAccess: a debugger reaches private memory whatever its protection, and the memory that it
 // writes is in a copy if others have the page.
 func TestForcedAccess(t *testing.T) {
 	as := newTest(t, 4<<20)

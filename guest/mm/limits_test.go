@@ -8,7 +8,7 @@ import (
 	"github.com/heddle-dmt/heddle/emu/arch"
 )
 
-// tryMap is mustMap for what may fail.
+// tryMap is mustMap for mappings that may fail.
 func tryMap(as *AddressSpace, addr arch.Addr, length uint64, prot, flags int) unix.Errno {
 	_, errno := as.Mmap(MapRequest{Addr: addr, Length: length, Prot: prot, Flags: flags})
 	return errno
@@ -85,7 +85,7 @@ func TestResourceLimits(t *testing.T) {
 		t.Errorf("beyond RLIMIT_AS: %v", errno)
 	}
 	at := mustMap(t, as, 0, 1<<20, unix.PROT_NONE, private)
-	// What is replaced makes room.
+	// Replaced mappings make room.
 	mustMap(t, as, at, 1<<20, unix.PROT_READ, private|unix.MAP_FIXED)
 	if _, errno := as.Mremap(at, 1<<20, 2<<20, unix.MREMAP_MAYMOVE, 0); errno != unix.ENOMEM {
 		t.Errorf("mremap beyond RLIMIT_AS: %v", errno)
@@ -201,7 +201,7 @@ func TestStackGrows(t *testing.T) {
 	if r := as.Fault(guard, arch.AccessRead); r != Resolved {
 		t.Errorf("above the guard gap: %v", r)
 	}
-	// What may not be accessed may be near.
+	// Inaccessible memory may be near.
 	if errno := as.Mprotect(top-4<<20, arch.PageSize, unix.PROT_NONE); errno != 0 {
 		t.Fatal(errno)
 	}

@@ -71,7 +71,7 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// TestSmaps compares the fields with those that Linux 6.1 prints.
+// TestSmaps compares the fields with the ones of Linux 6.1.
 func TestSmaps(t *testing.T) {
 	as := newListed(t)
 	as.WriteU8(0x10000000, 1)

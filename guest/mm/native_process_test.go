@@ -26,7 +26,7 @@ type native struct {
 	cmd *exec.Cmd
 }
 
-// answer is what the process says after a request.
+// answer is the reply of the process to a request.
 type answer struct {
 	result   int64
 	children []int64

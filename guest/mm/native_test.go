@@ -80,7 +80,7 @@ func (b *both) close() {
 	b.as.Unref()
 }
 
-// result is what a system call returns.
+// result is the result of a system call.
 func result(x arch.Addr, errno unix.Errno) int64 {
 	if errno != 0 {
 		return -int64(errno)
@@ -135,7 +135,7 @@ func (b *both) addr(t *rapid.T, label string) uint64 {
 	return page
 }
 
-// skipKernelPages keeps away from what only looks like memory on the host, and
+// skipKernelPages avoids the addresses that only look like memory on the host, and
 // from the native process's own.
 func (b *both) skipKernelPages(t *rapid.T, addr, n uint64) {
 	if addr < uint64(TaskSize) && (n < 1<<46 || addr > 1<<46) && addr+n > b.kernelPages || addr < region && addr+n > 0x400000 {
@@ -399,7 +399,7 @@ func TestAgreesWithLinux(t *testing.T) {
 		t.Skip("the host's overcommit mode is not the heuristic one")
 	}
 	program := gcctest.File(t, "testdata/native.c", "-static")
-	// What is written past the end of a file is lost when the host likes, so
+	// Bytes written past the end of a file are lost at any time on the host, so
 	// the file that is written has whole pages.
 	contents := [2][]byte{bytes.Repeat([]byte("read only "), 1500), bytes.Repeat([]byte("writable"), 4*arch.PageSize/8)}
 	dir := t.TempDir()

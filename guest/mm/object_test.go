@@ -185,7 +185,7 @@ func TestObjectErrors(t *testing.T) {
 	}
 }
 
-// TestPageTreeReachesFar: offsets up to the end of what off_t can say.
+// TestPageTreeReachesFar: offsets up to the largest off_t.
 func TestPageTreeReachesFar(t *testing.T) {
 	ram, err := mem.NewRAM(1 << 20)
 	if err != nil {

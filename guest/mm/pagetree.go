@@ -28,7 +28,7 @@ func stampFor(generation uint64, dirty bool) uint64 {
 }
 
 // pageTree is a sparse array of pages. Like the page tables it is persistent:
-// cloning one costs a counter, and clones share what neither has changed. The
+// cloning one costs a counter, and clones share the nodes that neither has changed. The
 // tree holds a reference to each page.
 type pageTree struct {
 	root   *pageNode

@@ -86,7 +86,7 @@ func TestFilesLargerThanMemory(t *testing.T) {
 	}
 }
 
-// TestReclaimGivesUp checks that memory is used up when what is left beside
+// TestReclaimGivesUp checks that memory is used up when the memory left beside
 // changed pages is not worth having.
 func TestReclaimGivesUp(t *testing.T) {
 	as := newTest(t, 1024*arch.PageSize)

@@ -15,7 +15,7 @@ import (
 	"github.com/heddle-dmt/heddle/internal/deepcopy"
 )
 
-// world is what a kernel has of memory: processes and a file.
+// world is the memory of a kernel: processes and a file.
 type world struct {
 	Spaces []*AddressSpace
 	File   *Object
@@ -110,7 +110,7 @@ func (w *world) do(o operation) string {
 	return ""
 }
 
-// state is all that a guest could see: what is digested, mappings, what is
+// state is all that a guest could see: the digest, mappings, the pages that are
 // resident, and the file.
 func (w *world) state() string {
 	var b strings.Builder

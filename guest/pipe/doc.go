@@ -1,7 +1,7 @@
 // Package pipe is the guest's pipes and FIFOs, pipe(7) and fifo(7). A Pipe is a
-// ring of page-sized slots as in Linux, so that how much fits, what a short
+// ring of page-sized slots as in Linux, so that the capacity, the result of a short
 // write merges with and when poll says writable are the same as there. An End
-// is what an open description acts on.
+// is the file of an open description.
 //
 // Nothing blocks: an operation that Linux would wait in fails with EAGAIN, and
 // the queue of the End is woken when it may succeed.

@@ -9,7 +9,7 @@ import (
 	"github.com/heddle-dmt/heddle/guest/wait"
 )
 
-// End is what an open description of a pipe or FIFO acts on.
+// End is the file of an open description of a pipe or FIFO.
 type End struct {
 	pipe        *Pipe
 	read, write bool
@@ -36,7 +36,7 @@ const (
 )
 
 // Open adds an end to a FIFO, see fifo(7), or to a pipe of pipe(2). ENXIO: a
-// FIFO is opened for writing only, without blocking, and nobody reads. An open
+// FIFO is opened for writing only, without blocking, and has no reader. An open
 // that is to wait is not complete until Complete says so.
 func (p *Pipe) Open(read, write, nonblock bool) (*End, unix.Errno) {
 	if p.unnamed {
@@ -58,7 +58,7 @@ func (p *Pipe) Open(read, write, nonblock bool) (*End, unix.Errno) {
 	return e, 0
 }
 
-// Complete tells whether the partner that the open waits for has come, even if
+// Complete reports whether the partner that the open waits for has come, even if
 // it is gone again.
 func (e *End) Complete() bool {
 	switch e.waitsFor {

@@ -24,18 +24,18 @@ const (
 )
 
 // Account counts the pages that pipes may use, as Linux does for a user, and
-// those that they do use. The zero value is ready for use.
+// the pages in use. The zero value is ready for use.
 type Account struct {
-	// Memory is charged for what lies in pipes; nil: nothing is.
+	// Memory is charged for the data in pipes, unless it is nil.
 	Memory *kmem.Account
 
 	pages int
 }
 
-// Pipe is the object behind a pipe or a FIFO.
+// Pipe is the object of a pipe or a FIFO.
 type Pipe struct {
 	account  *Account
-	unnamed  bool   // of pipe(2): opens, through /proc/self/fd, wait for nobody
+	unnamed  bool   // of pipe(2): opens, through /proc/self/fd, do not wait
 	slots    []slot // in use, the oldest first
 	maxSlots int
 	charged  int // pages of the account
@@ -50,7 +50,7 @@ type Pipe struct {
 // slot is one page of the ring.
 type slot struct {
 	data   []byte // unread
-	end    int    // offset in the page behind data
+	end    int    // offset in the page after data
 	packet bool   // written in packet mode: one read takes it
 	merge  bool   // more can be appended
 }
@@ -141,14 +141,14 @@ func (p *Pipe) Len() int {
 // Free is the number of bytes that a write of whole pages would store.
 func (p *Pipe) Free() int { return max(0, p.maxSlots-len(p.slots)) * PageSize }
 
-// HasReaders tells whether an end that reads is open; without one writes fail.
+// HasReaders reports whether an end that reads is open; without one writes fail.
 func (p *Pipe) HasReaders() bool { return p.readers > 0 }
 
-// HasWriters tells whether an end that writes is open; without one an empty
+// HasWriters reports whether an end that writes is open; without one an empty
 // pipe is at its end.
 func (p *Pipe) HasWriters() bool { return p.writers > 0 }
 
-// Write appends b. EPIPE: nobody can read it. EAGAIN: nothing fits. ENOMEM: the
+// Write appends b. EPIPE: there is no reader. EAGAIN: nothing fits. ENOMEM: the
 // kernel's memory is used up.
 func (p *Pipe) Write(b []byte, packet bool) (int, unix.Errno) {
 	if len(b) == 0 {
@@ -230,7 +230,7 @@ func (p *Pipe) drop() {
 	}
 }
 
-// Peek copies what Read would return, and leaves it in the pipe.
+// Peek copies the bytes that Read would return, and leaves them in the pipe.
 func (p *Pipe) Peek(b []byte) int {
 	n := 0
 	for i := range p.slots {

@@ -299,7 +299,7 @@ func TestBlockingOpenWaitsForThePartner(t *testing.T) {
 	}
 }
 
-// TestOpeningAnUnnamedPipeAgain does what opening /proc/self/fd/N of a pipe does,
+// TestOpeningAnUnnamedPipeAgain opens a pipe as /proc/self/fd/N does,
 // which on Linux never waits, also when the partner is gone.
 func TestOpeningAnUnnamedPipeAgain(t *testing.T) {
 	r, w := pipe.Pair(&pipe.Account{}, false)

@@ -2,7 +2,7 @@
 // the machine. Every file's text is generated when it is opened. Nothing of the host's
 // own /proc and /sys is read or shown.
 //
-// The main types: Kernel, Process and the structures in kernel.go are what the
+// The main types: Kernel, Process and the structures in kernel.go are the view that the
 // guest's kernel provides; Mount puts both file systems into the tree.
 //
 // Invariants:

@@ -20,7 +20,7 @@ type Kernel interface {
 	// Processes lists the ids of all processes, zombies included, ascending.
 	Processes() []int32
 	// Process finds the process that has a thread of the given id; nil if there
-	// is none.
+	// is absent.
 	Process(id int32) Process
 	// PtraceScope and SetPtraceScope are about a number from 0 to 3 that restricts
 	// tracing.
@@ -45,7 +45,7 @@ type Process interface {
 	// Args are the program's arguments, for a process without memory.
 	Args() []string
 	// Exe, Cwd and Root are the program, the working directory and the root
-	// folder; nil if there is none (any more).
+	// folder; nil if it has none (any more).
 	Exe() *vfs.Dentry
 	Cwd() *vfs.Dentry
 	Root() *vfs.Dentry
@@ -91,7 +91,7 @@ type Status struct {
 	StartNS                  int64  // since the start of the machine
 	MinorFaults, MajorFaults uint64
 	ExitSignal, ExitStatus   int
-	Terminal                 uint32 // device number of the one that controls the session, 0 if there is none
+	Terminal                 uint32 // device number of the one that controls the session, 0 without one
 	Foreground               int32  // its process group, -1 without a terminal
 	Waits                    string // kernel function it waits in, "" if none
 	ReadBytes, WrittenBytes  uint64 // by read and write calls

@@ -6,10 +6,10 @@ import (
 	"github.com/heddle-dmt/heddle/emu/arch"
 )
 
-// PointKind says what a hardware breakpoint is about.
+// PointKind is the kind of access at which a hardware breakpoint stops.
 type PointKind uint8
 
-// Kinds, as DR7 has them. There are none for ports.
+// Kinds, as DR7 has them. Breakpoints on ports are not supported.
 const (
 	Execute   PointKind = 0
 	Write     PointKind = 1
@@ -59,7 +59,7 @@ func (d *DebugRegisters) Get(n int) uint64 {
 	return 0
 }
 
-// Set changes register n. EIO: there is none. EINVAL: a breakpoint that the processor, or
+// Set changes register n. EIO: there is no such register. EINVAL: a breakpoint that the processor, or
 // Linux, does not have.
 func (d *DebugRegisters) Set(n int, value uint64) unix.Errno {
 	after := *d

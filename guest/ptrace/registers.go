@@ -1,8 +1,8 @@
-// Package ptrace has what ptrace(2) shows of a thread in the layouts of its ABI: the
-// registers (struct user_regs_struct), struct user, the debug registers, and what
-// PTRACE_GET_SYSCALL_INFO tells. It stops no thread and knows no kernel.
+// Package ptrace has the state of a thread in the layouts of ptrace(2): the
+// registers (struct user_regs_struct), struct user, the debug registers, and the
+// result of PTRACE_GET_SYSCALL_INFO. It stops no thread and knows no kernel.
 //
-// Invariant: what a tracer may not set is refused with the errno of Linux, and nothing
+// Invariant: a value that a tracer may not set is refused with the errno of Linux, and nothing
 // is changed then.
 package ptrace
 
@@ -126,8 +126,8 @@ func (r *Registers) Bytes() []byte {
 	return b
 }
 
-// SetBytes changes the first words, as many as there are. What precedes a word that is
-// refused is changed, as in Linux.
+// SetBytes changes the first words, as many as b has. The words before a refused
+// one are changed, as in Linux.
 func (r *Registers) SetBytes(b []byte) unix.Errno {
 	for n := 0; 8*n+8 <= len(b); n++ {
 		if errno := r.SetWord(n, binary.LittleEndian.Uint64(b[8*n:])); errno != 0 {

@@ -8,7 +8,7 @@ import (
 	"github.com/heddle-dmt/heddle/guest/linux"
 )
 
-// SyscallOp is the kind of a stop that has to do with a system call.
+// SyscallOp is the kind of a stop at a system call.
 type SyscallOp uint8
 
 // Kinds (PTRACE_SYSCALL_INFO_NONE and so on).
@@ -19,7 +19,7 @@ const (
 	SyscallSeccomp
 )
 
-// SyscallInfo is what PTRACE_GET_SYSCALL_INFO tells.
+// SyscallInfo is the result of PTRACE_GET_SYSCALL_INFO.
 type SyscallInfo struct {
 	Op      SyscallOp
 	IP, SP  uint64

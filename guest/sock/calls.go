@@ -201,7 +201,7 @@ func (s *Socket) WholeChunks(n uint64) uint64 {
 // Name is the address that getsockname(2) returns, encoded.
 func (s *Socket) Name() []byte { return s.local.Bytes(s.family) }
 
-// Peer is the address that getpeername(2) returns. ENOTCONN: there is none.
+// Peer is the address that getpeername(2) returns. ENOTCONN: it has no peer.
 func (s *Socket) Peer() ([]byte, unix.Errno) {
 	switch {
 	case s.isUnix() && s.peer != nil:

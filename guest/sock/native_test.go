@@ -55,7 +55,7 @@ func rawSend(fd int, data, to, control []byte, flags int) (int, unix.Errno) {
 	return int(n), errno
 }
 
-// received is what recvmsg told.
+// received is the result of recvmsg.
 type received struct {
 	n, flags int
 	from     []byte

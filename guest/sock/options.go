@@ -19,7 +19,7 @@ const (
 	minRecv        = 2304
 )
 
-// options are those that have an effect, and the values of the others.
+// options are the socket options, those without an effect included.
 type options struct {
 	sendBuffer, recvBuffer   int
 	sendLocked, recvLocked   bool  // the program chose the size

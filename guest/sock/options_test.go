@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// all goes on after a difference.
+// all continues after a difference.
 type all struct{ *testing.T }
 
 func (a all) Fatalf(format string, args ...any) {
@@ -24,7 +24,7 @@ func TestOptions(t *testing.T) {
 				w.history = nil
 				w.step("get s " + name)
 				for _, v := range []string{"short", "1", "0", "-1", "1000", "77", "100000", "1,5", "0,9", "long,3,500000", "long,0,0", "long,1,1000000", "long,-1,0"} {
-					switch { // what only some may set, what is not supported, and an overflow
+					switch { // options with restricted rights, unsupported ones, and an overflow
 					case name == "peek_off", name == "priority" && v != "1" && v != "0", name == "linger" && v == "long,-1,0":
 						continue
 					}

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// vocabulary is what random scripts are made of.
+// vocabulary is the set of calls in random scripts.
 type vocabulary struct {
 	kinds []string // family and kind
 	binds []string // addresses

@@ -156,7 +156,7 @@ func tcpPair(t *testing.T, st *Stack) (client, server, listener *Socket) {
 	return client, server, listener
 }
 
-// TestCopy goes on with a copy of a stack whose original goes on differently.
+// TestCopy continues with a copy of a stack whose original continues differently.
 func TestCopy(t *testing.T) {
 	type world struct {
 		st   *Stack

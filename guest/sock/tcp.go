@@ -20,7 +20,7 @@ const (
 )
 
 // phase is the socket layer's state of a TCP connection (socket_state of Linux); it
-// lags behind the protocol's state until connect is called again.
+// differs from the protocol's state until connect is called again.
 type phase uint8
 
 const (

@@ -239,7 +239,7 @@ func (w *world) otherSocketsLeft() string {
 	return ""
 }
 
-// result is what an operation answered, as words.
+// result is the result of an operation, as words.
 type result = []string
 
 func (w *world) do(f []string) (native, guest result) {

@@ -76,7 +76,7 @@ func speed(flags, other uint32) uint32 {
 	return speeds[code]
 }
 
-// FillSpeeds sets the speeds to those that the control flags name.
+// FillSpeeds sets the speeds to the ones in the control flags.
 func (t *Termios) FillSpeeds() {
 	t.OutputSpeed = speed(t.Control, t.OutputSpeed)
 	if input := t.Control >> inputShift & unix.CBAUD; input == 0 {

@@ -12,7 +12,7 @@ import (
 // Commit writes the changes below writable mounts to the host: new, changed, renamed
 // and removed names, modes, and owners as far as the host allows. Each file appears or
 // changes at once, except a file that is a mount by itself. Times are the host's,
-// except those that the guest set explicitly if Config.HostTimes was given. The order
+// except the times that the guest set explicitly if Config.HostTimes was given. The order
 // is that of the paths, mount by mount. Commit is called once, after the run; it calls
 // Inputs before it changes anything. The error names the first path that could not be
 // written; earlier paths are done.

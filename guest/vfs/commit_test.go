@@ -146,7 +146,7 @@ func TestCommitOfOneFile(t *testing.T) {
 	}
 }
 
-// TestCommitMountInMount: what stands below another mount is that mount's.
+// TestCommitMountInMount: files below another mount belong to that mount.
 func TestCommitMountInMount(t *testing.T) {
 	outer, inner := t.TempDir(), t.TempDir()
 	fs := newFS(t, Config{Mounts: []Mount{{Host: outer, Guest: "/m", Writable: true}, {Host: inner, Guest: "/m/a/b"}}})

@@ -50,7 +50,7 @@ func (h *Host) closeHandles() {
 }
 
 // TestHashIsOfWhatWasRead: a host file changes after a guest has read part of it. The
-// guest either goes on to read what it would have read, and the manifest has its hash,
+// guest either continues to read the old contents, and the manifest has its hash,
 // or it gets an error and the run has a sentence that names the file. It is read to the
 // end in any case if the file is small enough to be kept.
 func TestHashIsOfWhatWasRead(t *testing.T) {
@@ -126,8 +126,8 @@ func TestHashIsOfWhatWasRead(t *testing.T) {
 	}
 }
 
-// TestChangedBeforeTheFirstByte: what the guest has seen of a file, its size, must be
-// of the file that it reads, be that what it was when it was opened.
+// TestChangedBeforeTheFirstByte: the size of a file, which the guest has seen, must be
+// of the file that it reads, be the same as when it was opened.
 func TestChangedBeforeTheFirstByte(t *testing.T) {
 	for name, change := range map[string]func(t *testing.T, path, text string){"replaced": replaceFile, "rewritten": rewriteFile} {
 		for kept, keep := range map[string]int64{"kept": 4, "too large to be kept": 3} {
@@ -228,7 +228,7 @@ func TestFilesThatAreNoInput(t *testing.T) {
 	}
 }
 
-// TestCopiesReadTheSameBytes: copies of a file system share what was hashed, also when
+// TestCopiesReadTheSameBytes: copies of a file system share the hashes, also when
 // one of them alone reads again.
 func TestCopiesReadTheSameBytes(t *testing.T) {
 	host := t.TempDir()

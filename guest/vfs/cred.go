@@ -38,7 +38,7 @@ type Ctx struct {
 	Root     *Dentry // the meaning of "/", see chroot(2)
 	Cwd      *Dentry // where relative paths begin when no other start is given
 	Umask    uint32
-	PID, TID int32 // what /proc/self and /proc/thread-self mean
+	PID, TID int32 // the targets of /proc/self and /proc/thread-self
 }
 
 // Access rights, as in access(2) and in each digit of a mode.

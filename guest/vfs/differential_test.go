@@ -49,7 +49,7 @@ type step struct {
 	run  func(s calls) string
 }
 
-// pair is the two sides and what was opened on both.
+// pair is the two sides and the files opened on both.
 type pair struct {
 	t     *rapid.T
 	sides [2]calls
@@ -82,7 +82,7 @@ func (p *pair) both(name string, fds [2]int, run func(s calls, fd int) string) {
 	}})
 }
 
-// statText is what of a stat is compared.
+// statText is the part of a stat that is compared.
 func statText(st unix.Stat_t) string {
 	size := st.Size
 	if st.Mode&unix.S_IFMT == unix.S_IFDIR {
@@ -102,7 +102,7 @@ func genPath(t *rapid.T) string {
 	return rapid.SampledFrom([]string{"", "", "/"}).Draw(t, "start") + path + rapid.SampledFrom([]string{"", "", "", "", "/"}).Draw(t, "end")
 }
 
-// genOddPath makes mostly genPath, and now and then what nobody should pass.
+// genOddPath makes mostly genPath, and sometimes an invalid path.
 func genOddPath(t *rapid.T) string {
 	switch rapid.IntRange(0, 40).Draw(t, "odd") {
 	case 0:
@@ -253,7 +253,7 @@ func (p *pair) actions() map[string]func(*rapid.T) {
 			return fmt.Sprintf("access %d", mask), func(s calls) string { return result(s.access(path, mask), "") }
 		}),
 		"snapshot": func(*rapid.T) {
-			// The guest goes on from a copy of itself.
+			// The guest continues from a copy of itself.
 			old := p.sides[1].(*guest)
 			p.sides[1] = deepcopy.Copy(deepcopy.New(), old)
 			old.fs.ram.NextGeneration()

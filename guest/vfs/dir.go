@@ -34,7 +34,7 @@ type Dirent struct {
 	Type uint32 // unix.S_IFREG and so on
 }
 
-// findChild finds a name in a folder. ENOENT: there is none.
+// findChild finds a name in a folder. ENOENT: it is absent.
 func (fs *FS) findChild(c *Ctx, dir *Dentry, name string) (*Dentry, unix.Errno) {
 	i := dir.inode
 	if i.node != nil {

@@ -33,7 +33,7 @@ func (g *guest) as(uid uint32) {
 	g.c.Cred.AdjustForFSUserChange(&old)
 }
 
-// cstring is what a C program can pass.
+// cstring is a string that a C program can pass.
 func cstring(s string) string {
 	s, _, _ = strings.Cut(s, "\x00")
 	return s

@@ -92,7 +92,7 @@ type Inode struct {
 
 	watchList []Watch // of inodes that are not made up: see watches
 
-	// Object is the kernel's object behind a FIFO or a socket, and nil until
+	// Object is the kernel's object of a FIFO or a socket, and nil until
 	// the kernel sets it.
 	Object any
 }

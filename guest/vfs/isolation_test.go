@@ -65,7 +65,7 @@ func TestNoEscape(t *testing.T) {
 }
 
 // TestHostCannotBeSwapped replaces folders and files of the host by links while
-// the guest runs: the guest gets an error, not what the links mean, and Close
+// the guest runs: the guest gets an error, not the targets of the links, and Close
 // reports the change.
 func TestHostCannotBeSwapped(t *testing.T) {
 	for _, test := range []struct {

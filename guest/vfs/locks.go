@@ -204,7 +204,7 @@ func (fs *FS) setLocks(r *recordLocks, l recordLock, add bool) {
 	for end < len(r.list) && r.list[end].owner == l.owner {
 		end++
 	}
-	// Of the owner's locks, those that l overlaps or touches are a piece.
+	// The owner's locks that l overlaps or touches become one lock with it.
 	piece := r.list[at:end]
 	first, _ := slices.BinarySearchFunc(piece, l.start, func(o recordLock, start int64) int {
 		if o.end < start-1 {

@@ -72,7 +72,7 @@ func (n *lower) hostPath() string {
 	return joinHost(n.parent.hostPath(), n.name)
 }
 
-// findChild finds a name in a folder; nil without an error means there is none. ENOTDIR: n
+// findChild finds a name in a folder; nil without an error means that it is absent. ENOTDIR: n
 // is not a folder.
 func (n *lower) findChild(name string) (*lower, unix.Errno) {
 	n.host.mu.Lock()

@@ -51,7 +51,7 @@ func TestGetcwd(t *testing.T) {
 	}
 }
 
-// TestStatxAgreesWithStat: both tell the same, as on the host.
+// TestStatxAgreesWithStat: both report the same, as on the host.
 func TestStatxAgreesWithStat(t *testing.T) {
 	fs := newFS(t, Config{Paths: []string{"/bin"}})
 	c := as(fs, 0, 0)
@@ -85,7 +85,7 @@ func TestStatfs(t *testing.T) {
 	}
 }
 
-// TestAccessModes compares what descriptions of each access mode may do with
+// TestAccessModes compares the rights of descriptions of each access mode with
 // the host.
 func TestAccessModes(t *testing.T) {
 	fs := newFS(t, Config{})
@@ -233,7 +233,7 @@ func TestAnonymousObjects(t *testing.T) {
 	}
 }
 
-// TestUnreadableOnHost: what the user who runs heddle may not read, the guest's
+// TestUnreadableOnHost: files that the user of heddle may not read, the guest's
 // root may not read either.
 func TestUnreadableOnHost(t *testing.T) {
 	if os.Getuid() == 0 {

@@ -24,7 +24,7 @@ type Attr struct {
 // DirNode is a generated folder.
 type DirNode interface {
 	Node
-	// Child finds a name; ENOENT if there is none.
+	// Child finds a name; ENOENT if it is absent.
 	Child(c *Ctx, name string) (Node, unix.Errno)
 	// List returns the names in the order in which readdir shows them.
 	List(c *Ctx) ([]Dirent, unix.Errno)
@@ -86,7 +86,7 @@ func (fs *FS) nodeChild(c *Ctx, dir *Dentry, name string) (*Dentry, unix.Errno) 
 }
 
 // MountNode mounts a generated folder at a path of the tree; it makes an empty folder
-// there if there is none.
+// there if it is absent.
 func (fs *FS) MountNode(path string, super *Super, n DirNode) {
 	at := fs.makeFolder(path)
 	at.inode = fs.nodeInode(super, n)

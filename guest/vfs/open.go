@@ -42,7 +42,7 @@ func (fs *FS) Open(c *Ctx, from *Dentry, path string, flags int, mode uint32) (*
 	return fs.OpenDentry(c, d, flags)
 }
 
-// openFlags checks flags and drops those that have no effect.
+// openFlags checks flags and drops the ones without an effect.
 func openFlags(flags int) (int, unix.Errno) {
 	if flags&unix.O_PATH != 0 {
 		return flags & (unix.O_PATH | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC), 0

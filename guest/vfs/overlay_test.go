@@ -78,7 +78,7 @@ func TestOverlayLaws(t *testing.T) {
 	}
 }
 
-// TestCopyUpKeepsIdentity: what was opened or mapped before a change sees it.
+// TestCopyUpKeepsIdentity: files opened or mapped before a change see it.
 func TestCopyUpKeepsIdentity(t *testing.T) {
 	host := t.TempDir()
 	write(t, host+"/f", strings.Repeat("x", 3*arch.PageSize))
@@ -369,7 +369,7 @@ func TestHoles(t *testing.T) {
 	}
 }
 
-// TestHiddenFiles: what is hidden is neither found nor listed, and its name is free.
+// TestHiddenFiles: hidden files are neither found nor listed, and their names are free.
 func TestHiddenFiles(t *testing.T) {
 	host := t.TempDir()
 	write(t, filepath.Join(host, "d", "trace"), "host")

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestDefaultPaths: what programs need is visible at the paths that the host's
+// TestDefaultPaths: files that programs need are visible at the paths that the host's
 // kernel would find it at, and nothing private is.
 func TestDefaultPaths(t *testing.T) {
 	dir := t.TempDir()
@@ -64,7 +64,7 @@ func TestDefaultPaths(t *testing.T) {
 	put(t, fs, c, "/tmp/f", "x")
 }
 
-// TestLibrariesAreVisible: what ldd lists of a program is in the guest's tree.
+// TestLibrariesAreVisible: libraries that ldd lists are in the guest's tree.
 func TestLibrariesAreVisible(t *testing.T) {
 	out, err := exec.Command("ldd", "/bin/bash").Output()
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/heddle-dmt/heddle/internal/deepcopy"
 )
 
-// state is what the kernel would hold of a file system. The file system comes
-// last: it must not matter what a copier meets first.
+// state is the part of a kernel that refers to a file system. The file system comes
+// last: the order in which a copier visits must not matter.
 type state struct {
 	cwd  *Dentry
 	file *File
@@ -75,7 +75,7 @@ func TestCopiesAreIndependent(t *testing.T) {
 }
 
 // TestCopyIsCompletePlainData copies a file system with one of everything. The
-// copier panics on what is not plain data.
+// copier panics on anything but plain data.
 func TestCopyIsCompletePlainData(t *testing.T) {
 	fs := newFS(t, Config{Paths: []string{"/bin", "/etc/passwd"}})
 	s := &state{fs: fs, c: as(fs, 0, 0)}
@@ -144,7 +144,7 @@ type zeroEntropy struct{}
 
 func (zeroEntropy) Read(p []byte) { clear(p) }
 
-// sink keeps what is written.
+// sink keeps all output.
 type sink struct{ text string }
 
 func (s *sink) Write(fd int, p []byte) (int, unix.Errno) {

@@ -265,7 +265,7 @@ func (fs *FS) Lookup(c *Ctx, from *Dentry, path string, follow bool) (*Dentry, u
 	return t.existingObject()
 }
 
-// existingObject returns the object at a target. ENOENT: there is none. ENOTDIR: the path
+// existingObject returns the object at a target. ENOENT: it is absent. ENOTDIR: the path
 // demands a folder and the object is not one.
 func (t *target) existingObject() (*Dentry, unix.Errno) {
 	switch {

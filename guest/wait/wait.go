@@ -1,9 +1,9 @@
 // Package wait provides the wait queues of the guest kernel: ordered lists of
-// what is to be told when the state of a kernel object changes.
+// wakers to be called when the state of a kernel object changes.
 //
 // A queue is plain data. It holds no goroutine, channel or closure, so that the
 // kernel's whole state can be copied for a snapshot. The order of waking is the
-// order of waiting, but for those who put themselves first.
+// order of waiting, except for wakers added with AddFirst.
 package wait
 
 import (
@@ -12,34 +12,34 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Waker is told that something it waits for may have happened. Events is a
+// Waker is called when an event that it waits for may have occurred. Events is a
 // mask of poll events (unix.EPOLLIN and so on); all bits set means unknown.
 // Wake must not call back into the queue that it is called from.
 type Waker interface {
 	Wake(events uint32)
 }
 
-// Exclusive is a Waker of which, among several in a queue, one is enough: the
-// first that takes a wake-up keeps the later ones from being told. Hang-ups and
-// errors go to all.
+// Exclusive is a Waker of which, among several in a queue, one is enough: after the
+// first that takes a wake-up, later ones are not called. Hang-ups and errors go
+// to all.
 type Exclusive interface {
 	Waker
-	// WakeOne is Wake that tells whether the wake-up is taken.
+	// WakeOne is Wake; it returns whether the wake-up is taken.
 	WakeOne(events uint32) bool
 }
 
 // AnyEvent is the event mask of a wake-up whose cause is not known.
 const AnyEvent = ^uint32(0)
 
-// toAll are the events that all wakers are told of.
+// toAll are the events for which all wakers are called.
 const toAll = unix.EPOLLHUP | unix.EPOLLERR | unix.EPOLLRDHUP
 
-// Queue is a list of wakers in the order in which they are told. The zero value
+// Queue is a list of wakers in the order in which they are called. The zero value
 // is an empty queue.
 //
-// A queue is often part of a larger object while those who wait point to it. So
-// that the copies that a snapshot makes of the two stay one queue, what changes
-// is behind a pointer of its own.
+// A queue is often part of a larger object, and waiters point to it. The list has a
+// pointer of its own, so that the copies that a snapshot makes of object and
+// waiters share one queue.
 type Queue struct {
 	list *list
 }
@@ -81,14 +81,14 @@ func (q *Queue) Remove(w Waker) {
 // Empty reports whether nothing waits.
 func (q *Queue) Empty() bool { return q.list == nil || len(q.list.wakers) == 0 }
 
-// Wake tells the wakers, the first of them first: all of them, but of the exclusive ones
-// only until one takes it. Wakers stay in the queue until they are removed.
+// Wake calls the wakers in order: all of them, but the exclusive ones only until one
+// takes the wake-up. Wakers stay in the queue until they are removed.
 func (q *Queue) Wake(events uint32) {
 	if q.Empty() {
 		return
 	}
 	taken := false
-	// A waker may remove itself or others while it is told.
+	// A waker may remove itself or others while it is called.
 	for _, w := range append([]Waker(nil), q.list.wakers...) {
 		x, exclusive := w.(Exclusive)
 		switch {

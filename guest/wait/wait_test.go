@@ -24,7 +24,7 @@ func (n *note) Wake(uint32) {
 	}
 }
 
-// single is an exclusive waker that takes the wake-ups it is told to take.
+// single is an exclusive waker that takes the wake-ups selected by the test.
 type single struct {
 	note
 	takes bool

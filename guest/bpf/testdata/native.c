@@ -1,4 +1,4 @@
-// Installs seccomp filters that it reads, each in a child, and says what the kernel
+// Installs seccomp filters that it reads, each in a child, and prints how the kernel
 // makes of them: a line with the errno of the installation and that of a system call.
 #include <errno.h>
 #include <linux/filter.h>
@@ -22,7 +22,7 @@ static void child(int to, struct sock_filter *list, unsigned short n)
 		result[0] = errno;
 	else if (syscall(CALL) == -1)
 		result[1] = errno;
-	// A filter may well refuse to write: what it says comes as a status, too.
+	// A filter may refuse a write: its result is the exit status, too.
 	_exit(write(to, result, sizeof result) == sizeof result ? 0 : 1);
 }
 

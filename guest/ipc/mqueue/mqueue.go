@@ -2,7 +2,7 @@
 // which the oldest message of the highest priority is received first, and which
 // notify a process when a message arrives in an empty one.
 //
-// A Queue is what open descriptions of it act on (vfs.FileImpl); the names are
+// A Queue is the vfs.FileImpl of its open descriptions; the names are
 // files of their own file system, which package vfs has. Nothing blocks: a call
 // that has to wait stays in the queue as a Waiter.
 //
@@ -102,7 +102,7 @@ func promise(a *Attr) uint64 {
 	return uint64(a.Messages)*(uint64(a.Size)+head) + uint64(min(a.Messages, MaxPriority+1))*node
 }
 
-// Create makes a queue; without attr it has those that are usual. ENOSPC: there
+// Create makes a queue; without attr it has the default attributes. ENOSPC: there
 // are too many. EMFILE: the user's queues would be too large.
 func (y *System) Create(c *Creator, attr *Attr) (*Queue, unix.Errno) {
 	if y.count >= MaxQueues && !c.Resource {

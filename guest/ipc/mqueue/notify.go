@@ -13,7 +13,7 @@ const (
 // notification of its own (NOTIFY_COOKIE_LEN of Linux).
 const CookieSize = 32
 
-// The last byte of a cookie says what has happened.
+// The last byte of a cookie is the reason of the message.
 const (
 	cookieWoken   = 1 // NOTIFY_WOKENUP
 	cookieRemoved = 2 // NOTIFY_REMOVED

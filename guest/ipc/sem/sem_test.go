@@ -36,7 +36,7 @@ type waiting struct {
 	o   *sem.Operation
 }
 
-// possible reports whether operations could be carried out on values, and what
+// possible reports whether operations could be carried out on values, and the result that
 // these are then.
 func possible(values []int, ops []sem.Op) ([]int, bool) {
 	values = slices.Clone(values)
@@ -66,7 +66,7 @@ func drawOps(t *rapid.T, sems int) []sem.Op {
 }
 
 // TestNothingPossibleWaits makes random operations. After each of them the values
-// are what the operations that were carried out add up to, and none that waits
+// are the sums of the operations that were carried out, and no operation that waits
 // could be carried out.
 func TestNothingPossibleWaits(t *testing.T) {
 	const sems = 3

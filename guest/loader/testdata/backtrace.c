@@ -1,4 +1,4 @@
-// Prints what unwinding its stack from deep inside must find, and what is
+// Prints the frames that unwinding its stack from deep inside must find, and the memory that is
 // needed to do it elsewhere: "reg RSP RBP RBX R12 R13 R14 R15 RIP" and
 // "frame ADDRESS" lines, "map" lines with the mappings, "stack ADDRESS HEX".
 #define _GNU_SOURCE

@@ -1,4 +1,4 @@
-// The first thing that runs in a process: prints where it is and what the
+// The first code that runs in a process: prints its address and the state that the
 // kernel has put on its stack, as "sp ADDRESS", "maps" with the mappings and
 // "stack HEX", up to the stack's end at 0x7ffffffff000.
 // Built without a C library, also as a dynamic linker.

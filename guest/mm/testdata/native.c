@@ -1,6 +1,6 @@
 // Executes memory system calls on the real kernel, for comparison. Reads
 // requests of eight 64-bit words from standard input: a kind and seven
-// arguments. Answers each with lines: "= RESULT", what the kind adds, the
+// arguments. Answers each with lines: "= RESULT", additions of the kind, the
 // mappings as "map LINE", and ".".
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -78,7 +78,7 @@ static long raw(const uint64_t *a) {
   return result;
 }
 
-// What a child sees: the byte at a[0], its mappings; it stores a[1] there.
+// The view of a child: the byte at a[0], its mappings; it stores a[1] there.
 static long in_child(const uint64_t *a) {
   long before = load(a[0]);
   flush();
