@@ -5,9 +5,12 @@ import (
 	"debug/elf"
 	"encoding/binary"
 	"fmt"
+	"os"
 	"slices"
 	"sort"
 	"strings"
+
+	"github.com/heddle-dmt/heddle/internal/debuginfo"
 )
 
 // Symbol is a named range of addresses.
@@ -40,11 +43,19 @@ type segment struct {
 // OpenImage reads the file at a host path. Its addresses in memory are bias above those in
 // the file. It returns an error if the file is no ELF file of x86-64.
 func OpenImage(path string, bias uint64) (*Image, error) {
-	f, err := elf.Open(path)
+	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
+	defer file.Close()
+	e, err := debuginfo.ParseELF(file)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	f, err := elf.NewFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
 	if f.Machine != elf.EM_X86_64 {
 		return nil, fmt.Errorf("%s is for %v, expected %v", path, f.Machine, elf.EM_X86_64)
 	}
@@ -67,7 +78,7 @@ func OpenImage(path string, bias uint64) (*Image, error) {
 		}
 	}
 	m.applyRelocations(f)
-	m.readSymbols(f)
+	m.readSymbols(e)
 	return m, nil
 }
 
@@ -113,18 +124,13 @@ func (m *Image) writeWord(at, word uint64) {
 }
 
 // readSymbols reads the functions and variables from the file's symbol tables.
-func (m *Image) readSymbols(f *elf.File) {
-	all, _ := f.Symbols() // either table may be missing
-	dynamic, _ := f.DynamicSymbols()
-	for _, s := range append(all, dynamic...) {
-		if s.Section == elf.SHN_UNDEF || s.Section >= elf.SHN_LORESERVE {
-			continue
-		}
-		y := Symbol{s.Name, m.bias + s.Value, s.Size}
-		switch elf.ST_TYPE(s.Info) {
-		case elf.STT_FUNC:
+func (m *Image) readSymbols(e *debuginfo.ELF) {
+	for _, s := range debuginfo.NewFile(e).Symbols() {
+		y := Symbol{string(s.RawName()), m.bias + s.Addr, s.Size}
+		switch s.Kind {
+		case debuginfo.Function:
 			m.functions = append(m.functions, y)
-		case elf.STT_OBJECT:
+		case debuginfo.Variable:
 			m.variables = append(m.variables, y)
 		}
 	}

@@ -1,13 +1,13 @@
 package study
 
 import (
-	"debug/elf"
 	"fmt"
 	"regexp"
 	"strings"
 
 	"github.com/heddle-dmt/heddle/analyses/cfg"
 	"github.com/heddle-dmt/heddle/analyses/concolic"
+	"github.com/heddle-dmt/heddle/internal/debuginfo"
 )
 
 // AnnotationCounts counts the annotations of a program for the analyses.
@@ -45,12 +45,7 @@ func (s *Subject) Annotations() (*AnnotationCounts, error) {
 
 // countNamed counts the functions of a program that models and summaries name.
 func countNamed(file string) (int, error) {
-	f, err := elf.Open(file)
-	if err != nil {
-		return 0, err
-	}
-	defer f.Close()
-	symbols, err := f.Symbols()
+	f, err := debuginfo.Open(file)
 	if err != nil {
 		return 0, fmt.Errorf("functions of %s: %w", file, err)
 	}
@@ -59,12 +54,12 @@ func countNamed(file string) (int, error) {
 	for _, s := range concolic.DefaultSummaries() {
 		names[s.Function] = true
 	}
-	n := 0
-	for _, s := range symbols {
-		_, model := known[s.Name]
-		if s.Section != elf.SHN_UNDEF && elf.ST_TYPE(s.Info) == elf.STT_FUNC && (model || names[s.Name]) {
-			n++
+	named := map[string]bool{}
+	for _, s := range f.Symbols() {
+		name := string(s.RawName())
+		if _, model := known[name]; s.Kind == debuginfo.Function && (model || names[name]) {
+			named[name] = true
 		}
 	}
-	return n, nil
+	return len(named), nil
 }
