@@ -132,7 +132,7 @@ struct direct_blocks {
   uint64_t *apart;               // by address, modulo UNIT_CACHE: where all blocks check each access on its own
 };
 
-// So many crossings in a row, with no more instructions between them.
+// The number of crossings in a row, at most this many instructions apart, after which that is done.
 #define CROSSINGS_MOST 32u
 #define CROSSING_INSNS 512u
 
