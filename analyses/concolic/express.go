@@ -12,14 +12,14 @@ func (x *Executor) Express(t Term) *symbolic.Expr {
 	if e := x.knownExpression(t); e != nil || t == 0 {
 		return e
 	}
-	todo := append(x.pendingTerms[:0], t)
-	for len(todo) > 0 {
-		last := todo[len(todo)-1]
+	pending := append(x.pendingTerms[:0], t)
+	for len(pending) > 0 {
+		last := pending[len(pending)-1]
 		n := x.terms.node(last)
 		missing := false
 		for _, a := range n.operandTerms() {
 			if a > 0 && x.expressions[a] == nil {
-				todo, missing = append(todo, a), true
+				pending, missing = append(pending, a), true
 			}
 		}
 		if missing {
@@ -28,9 +28,9 @@ func (x *Executor) Express(t Term) *symbolic.Expr {
 		if x.expressions[last] == nil {
 			x.expressions[last] = x.buildExpression(n)
 		}
-		todo = todo[:len(todo)-1]
+		pending = pending[:len(pending)-1]
 	}
-	x.pendingTerms = todo
+	x.pendingTerms = pending
 	return x.expressions[t]
 }
 

@@ -71,7 +71,7 @@ func copyModel(m modelSpace, list map[*modelPage]*modelPage) modelSpace {
 // adoptSpace makes the leader continue with a space of the other machine as well.
 func (w *twins) adoptSpace(t *rapid.T) {
 	if len(w.leader.pairs) > 5 {
-		t.Skip("enough")
+		t.Skip("there are as many spaces as the test takes")
 	}
 	from := w.other.drawPair(t)
 	w.leader.ram.Adopt(w.other.ram.Generation())

@@ -174,7 +174,7 @@ func (m *machine) moveRange(t *rapid.T) {
 
 func (m *machine) cloneSpace(t *rapid.T) {
 	if len(m.pairs) > 5 {
-		t.Skip("enough")
+		t.Skip("there are as many spaces as the test takes")
 	}
 	m.pairs = append(m.pairs, m.drawPair(t).clonePair())
 }

@@ -272,10 +272,10 @@ func (fs *FS) CancelLock(waiter int32) {
 // through others, for l's owner.
 func (fs *FS) wouldDeadlock(i *Inode, l *recordLock) bool {
 	seen := []LockOwner{}
-	todo := i.locks.blockingOwners(l)
-	for len(todo) > 0 {
-		owner := todo[0]
-		todo = todo[1:]
+	pending := i.locks.blockingOwners(l)
+	for len(pending) > 0 {
+		owner := pending[0]
+		pending = pending[1:]
 		if owner == l.owner {
 			return true
 		}
@@ -285,7 +285,7 @@ func (fs *FS) wouldDeadlock(i *Inode, l *recordLock) bool {
 		seen = append(seen, owner)
 		for n := range fs.waits {
 			if w := &fs.waits[n]; w.lock.owner == owner {
-				todo = append(todo, w.inode.locks.blockingOwners(&w.lock)...)
+				pending = append(pending, w.inode.locks.blockingOwners(&w.lock)...)
 			}
 		}
 	}

@@ -21,9 +21,9 @@ func (a byteRange) overlaps(b byteRange) bool { return a.at < b.at+b.size && b.a
 // buffer.
 type commitDemand struct {
 	*searcher
-	s     *state
-	asked [][]bool
-	todo  [][2]int
+	s       *state
+	asked   [][]bool
+	pending [][2]int
 }
 
 // demandedWrites lists the writes that something asks for.
@@ -37,9 +37,9 @@ func (x *searcher) demandedWrites(s *state) [][]bool {
 			d.demandForEvent(t, x.Threads[t].Events[at])
 		}
 	}
-	for len(d.todo) > 0 {
-		next := d.todo[len(d.todo)-1]
-		d.todo = d.todo[:len(d.todo)-1]
+	for len(d.pending) > 0 {
+		next := d.pending[len(d.pending)-1]
+		d.pending = d.pending[:len(d.pending)-1]
 		d.demandForWrite(next[0], next[1])
 	}
 	return d.asked
@@ -85,7 +85,7 @@ func (d *commitDemand) demandBytes(b byteRange, except int) {
 func (d *commitDemand) demandWrite(t, i int) {
 	if !d.asked[t][i] {
 		d.asked[t][i] = true
-		d.todo = append(d.todo, [2]int{t, i})
+		d.pending = append(d.pending, [2]int{t, i})
 	}
 }
 
