@@ -28,7 +28,7 @@ type Branches struct {
 	// new one after exec.
 	spaces map[int32]uint64
 	last   uint64
-	base   uint64 // the core's count at the begin of the slice
+	base   uint64 // the core's count at the begin of the quantum
 }
 
 // coreTrace is one core's stream.

@@ -8,7 +8,7 @@
 // Invariants:
 //
 //  1. Recording changes nothing: no Recording changes memory, registers, the
-//     kernel or the end of a slice, so that the digests of a run are the same
+//     kernel or the end of a quantum, so that the digests of a run are the same
 //     with and without it.
 //  2. The recorded data depends on the run alone.
 //  3. A Recorder and its Recordings are plain data but for the trace and the

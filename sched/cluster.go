@@ -31,7 +31,7 @@ type Cluster struct {
 	order    slotList
 	peak     int // the most threads that were ever runnable at once
 
-	// insides chooses places inside instructions for slices to end; nil: none does.
+	// insides chooses places inside instructions for quanta to end; nil: none does.
 	insides *rand.Stream
 
 	instructions uint64 // run by all threads so far

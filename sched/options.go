@@ -54,10 +54,10 @@ type Options struct {
 	// others wait for one. For the other policies it is the number of cycles
 	// by which the clock of a core may lag behind the furthest one.
 	TimeSlice uint64 `json:"time_slice" yaml:"time_slice" mapstructure:"time_slice"`
-	// Jitter is, for timed, the noise of a core's speed: after each slice the
+	// Jitter is, for timed, the noise of a core's speed: after each quantum the
 	// clock advances by a further seeded amount of up to this fraction of the
-	// slice's cycles, and time slices vary by this fraction either way. With
-	// jitter the seed also draws each slice's lead (below Quantum) and each
+	// quantum's cycles, and time slices vary by this fraction either way. With
+	// jitter the seed also draws each quantum's lead (below Quantum) and each
 	// wake-up's delay (below Quantum). A pointer, because 0 is a value of its
 	// own: it turns all of this off, and the seed then has no effect unless
 	// delays are injected. Nil means the default.

@@ -142,7 +142,7 @@ func (u *clocklessPolicy) starvingThread(c *Cluster) slot {
 // longestQuantum returns how many instructions s may run at most before another
 // thread starves. When one starves already, as others after it may, each gets
 // a turn, and all turns together are at most fairness: so no thread waits for
-// more than twice fairness, but for slices that end late at a block boundary.
+// more than twice fairness, but for quanta that end late at a block boundary.
 func (u *clocklessPolicy) longestQuantum(c *Cluster, s slot) uint64 {
 	oldest := c.order.firstSlot
 	if oldest == s {

@@ -114,7 +114,7 @@ func TestTimedFairness(t *testing.T) {
 }
 
 func TestRandomIsUniform(t *testing.T) {
-	const slices = 40_000
+	const quanta = 40_000
 	c := NewCluster(t, 2, 3, sched.Options{Policy: sched.Random, Quantum: 50})
 	for id := range arch.ThreadID(4) {
 		c.Ready(id+1, 0)
@@ -122,7 +122,7 @@ func TestRandomIsUniform(t *testing.T) {
 	var follows [5][5]int
 	var last arch.ThreadID
 	var total uint64
-	for range slices {
+	for range quanta {
 		s, _ := c.Next(0, false)
 		follows[last][s.Thread]++
 		last = s.Thread
@@ -131,12 +131,12 @@ func TestRandomIsUniform(t *testing.T) {
 	}
 	for i := 1; i <= 4; i++ {
 		for j := 1; j <= 4; j++ {
-			if share := float64(follows[i][j]) / slices * 16; math.Abs(share-1) > 0.1 {
+			if share := float64(follows[i][j]) / quanta * 16; math.Abs(share-1) > 0.1 {
 				t.Errorf("thread %d follows %d %.2f times as often as it should", j, i, share)
 			}
 		}
 	}
-	if mean := float64(total) / slices; math.Abs(mean-50) > 1 {
+	if mean := float64(total) / quanta; math.Abs(mean-50) > 1 {
 		t.Errorf("mean slice %.1f, want 50", mean)
 	}
 }
@@ -320,7 +320,7 @@ func TestPCTChangePointsDemote(t *testing.T) {
 		f := NewMachine(NewCluster(t, 2, seed, sched.Options{Policy: sched.PCT, Depth: 3, Length: 6000}), Compute(4, 1500)...)
 		f.Finish(t)
 		if n := len(f.History); n > 4+2 {
-			t.Errorf("seed %d: %d slices of 4 threads and 2 change points: %v", seed, n, f.History)
+			t.Errorf("seed %d: %d quanta of 4 threads and 2 change points: %v", seed, n, f.History)
 		}
 	}
 }
@@ -445,7 +445,7 @@ func TestPauseEndsNoTurnAtOnce(t *testing.T) {
 			t.Errorf("%v: %v after %d", test.options.Policy, s.StopAtPause, s.PauseAfter)
 		}
 	}
-	// Under timed the turn has several slices.
+	// Under timed the turn has several quanta.
 	c := NewCluster(t, 1, 1, sched.Options{Jitter: new(float64)})
 	c.Ready(1, 0)
 	c.Ready(2, 0)

@@ -16,8 +16,8 @@ import (
 var untimedPolicies = []string{sched.RR, sched.Random, sched.PCT}
 
 // Every thread finishes, under the checks of the fake machine (invariants 3
-// and 4), and the same seed makes the same slices (invariant 1).
-func TestSameSeedSameSlices(t *testing.T) {
+// and 4), and the same seed makes the same quanta (invariant 1).
+func TestSameSeedSameQuanta(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		s := Settings(sched.PolicyNames()...).Draw(r, "setting")
 		seed := rapid.Uint64().Draw(r, "seed")
@@ -30,7 +30,7 @@ func TestSameSeedSameSlices(t *testing.T) {
 
 // A deep copy in mid-run continues as the original does (invariant 2), and is not
 // changed by it.
-func TestCopyGoesOnAlike(t *testing.T) {
+func TestCopyContinuesAlike(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		tb := RapidTB(t, r)
 		f := Settings(sched.PolicyNames()...).Draw(r, "setting").Machine(tb, rapid.Uint64().Draw(r, "seed"))
@@ -97,8 +97,8 @@ func TestMakespanIsPossible(t *testing.T) {
 	})
 }
 
-// A recorded run, replayed slice by slice by a policy from outside the package,
-// gives the same slices: the Policy interface carries a decision log.
+// A recorded run, replayed quantum by quantum by a policy from outside the package,
+// gives the same quanta: the Policy interface carries a decision log.
 func TestReplayByOwnPolicy(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		tb := RapidTB(t, r)

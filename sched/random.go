@@ -5,10 +5,10 @@ import (
 	"github.com/heddle-dmt/heddle/internal/rand"
 )
 
-// random gives each slice to a runnable thread that the seed draws, all being
-// equally likely. The length of slices is geometric around Quantum, up to the
+// random gives each quantum to a runnable thread that the seed draws, all being
+// equally likely. The length of quanta is geometric around Quantum, up to the
 // next block boundary; at granularity "instruction" it is exact, and at "sync"
-// slices last to the thread's next sync point. A thread that yields is left out
+// quanta last to the thread's next sync point. A thread that yields is left out
 // of the next draw.
 //
 // The bound for invariant 5 is that of untimed: a starving thread takes

@@ -19,7 +19,7 @@ static int64_t free_instructions(const struct direct_engine *e) {
   int64_t now = (int64_t)direct_instructions_now(e);
   int64_t n = least(e->instructions_left, e->most - now);
   if (e->halt_at && (int64_t)e->halt_at >= now) n = least(n, (int64_t)e->halt_at - now);
-  if (e->look_every) n = least(n, (int64_t)e->look_at - now);
+  if (e->poll_interval) n = least(n, (int64_t)e->poll_at - now);
   return n;
 }
 

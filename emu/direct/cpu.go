@@ -210,9 +210,9 @@ func (c *CPU) setBreakpoints(owner int, addrs []arch.Addr) {
 	}
 }
 
-// LookEvery has runs end with StopLog, too, when they have run this number of instructions since they
+// SetPollInterval has runs end with StopLog, too, when they have run this number of instructions since they
 // began or were resumed. 0 means never.
-func (c *CPU) LookEvery(instructions uint64) { c.c.look_every = C.uint64_t(instructions) }
+func (c *CPU) SetPollInterval(instructions uint64) { c.c.poll_interval = C.uint64_t(instructions) }
 
 // HaltAt makes the run, from now on and until it is told otherwise, stop after this number of
 // instructions counted from its beginning, with StopBreakpoint; 0: nowhere.

@@ -204,7 +204,7 @@ struct direct_engine {
   uint32_t run_flags;
   uint64_t pause_from;             // the run ends after the first PAUSE at or after this number of instructions
   uint64_t halt_at;                // instructions of the run after which it stops like at a breakpoint
-  uint64_t look_every, look_at;
+  uint64_t poll_interval, poll_at;
   bool boundary;                   // the PC is where budgets are looked at
   bool passed, pass_sync;          // the breakpoint at the PC, or the reason of RUN_SYNC to stop there, is passed
   uint64_t repeated;               // iterations of repeated instructions but the last of each

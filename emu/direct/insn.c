@@ -277,8 +277,7 @@ static enum direct_class class_of(const ZydisDecodedInstruction *in, const Zydis
     case ZYDIS_MNEMONIC_LMSW:
       return CLASS_PRIVILEGED;
     case ZYDIS_MNEMONIC_PAUSE:
-      // The decoder takes XCHG R8 with that prefix for one, too.
-      return in->raw.rex.B ? CLASS_NATIVE : CLASS_PAUSE;
+      return CLASS_PAUSE;
     case ZYDIS_MNEMONIC_MFENCE:
     case ZYDIS_MNEMONIC_SFENCE:
     case ZYDIS_MNEMONIC_LFENCE:
@@ -640,6 +639,19 @@ static uint32_t attributes_of(const ZydisDecodedInstruction *z) {
   return what;
 }
 
+// Zydis takes XCHG R8, RAX with a prefix F3 for PAUSE, and so finds no operands: it is
+// decoded again with CS, which does nothing there, in place of that prefix.
+static ZyanStatus decode(enum direct_level level, const uint8_t *bytes, size_t n, ZydisDecodedInstruction *z,
+                         ZydisDecodedOperand *ops) {
+  ZyanStatus status = ZydisDecoderDecodeFull(decoder(level), bytes, n, z, ops);
+  if (!ZYAN_SUCCESS(status) || z->mnemonic != ZYDIS_MNEMONIC_PAUSE || !z->raw.rex.B) return status;
+  uint8_t changed[ZYDIS_MAX_INSTRUCTION_LENGTH];
+  memcpy(changed, bytes, z->length);
+  for (unsigned i = 0; i < z->raw.prefix_count; i++)
+    if (changed[i] == 0xf3) changed[i] = 0x2e;
+  return ZydisDecoderDecodeFull(decoder(level), changed, z->length, z, ops);
+}
+
 enum direct_decoded direct_decode(enum direct_level level, const struct direct_costs *costs, const uint8_t *bytes,
                                   size_t n, uint64_t pc, struct direct_insn *out) {
   ZydisDecodedInstruction z;
@@ -647,7 +659,7 @@ enum direct_decoded direct_decode(enum direct_level level, const struct direct_c
   memset(out, 0, sizeof *out);
   out->pc = pc;
   out->cost = costs->instruction;
-  ZyanStatus status = ZydisDecoderDecodeFull(decoder(level), bytes, n, &z, ops);
+  ZyanStatus status = decode(level, bytes, n, &z, ops);
   if (status == ZYDIS_STATUS_NO_MORE_DATA && n < ZYDIS_MAX_INSTRUCTION_LENGTH) return DECODED_CUT;
   if (!ZYAN_SUCCESS(status)) {
     bool too_long = status == ZYDIS_STATUS_INSTRUCTION_TOO_LONG || status == ZYDIS_STATUS_NO_MORE_DATA;

@@ -34,7 +34,7 @@ bool direct_has_breakpoint(const struct direct_engine *e, uint64_t pc) {
 static enum direct_stop stops_at(const struct direct_engine *e, uint64_t pc) {
   if (is_over(e)) return STOP_BUDGET;
   uint64_t now = direct_instructions_now(e);
-  if (e->look_every && e->boundary && now >= e->look_at) return STOP_LOG;
+  if (e->poll_interval && e->boundary && now >= e->poll_at) return STOP_LOG;
   if (e->halt_at && now == e->halt_at) return STOP_BREAKPOINT;
   if (!e->passed && e->nbreakpoints && direct_has_breakpoint(e, pc)) return STOP_BREAKPOINT;
   return STOP_NONE;
@@ -146,7 +146,7 @@ enum direct_stop direct_run(struct direct_engine *e, const struct direct_limit *
   e->passed = e->pass_sync = limit->flags & RUN_PASS;
   e->boundary = true;
   e->repeated = 0;
-  e->look_at = e->look_every;
+  e->poll_at = e->poll_interval;
   return run_on(e);
 }
 
@@ -157,6 +157,6 @@ enum direct_stop direct_resume(struct direct_engine *e) {
     e->passed = true;
     e->pass_sync = false;
   }
-  e->look_at = e->instructions + e->look_every;
+  e->poll_at = e->instructions + e->poll_interval;
   return run_on(e);
 }

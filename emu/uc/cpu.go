@@ -258,10 +258,12 @@ func (c *CPU) Run(l arch.Limit) arch.Stop {
 		instructions, unlimitedIfZero(l.Most), unlimitedIfZero(uint64(l.Cycles)), flags))
 }
 
-// LookEvery makes runs also end with StopLog, at the start of a block, each time that they have
+// SetPollInterval makes runs also end with StopLog, at the start of a block, each time that they have
 // executed this number of instructions since they started or were resumed, so that the caller can
 // decide whether to resume. 0 means never.
-func (c *CPU) LookEvery(instructions uint64) { c.c.stops.poll_interval = C.uint64_t(instructions) }
+func (c *CPU) SetPollInterval(instructions uint64) {
+	c.c.stops.poll_interval = C.uint64_t(instructions)
+}
 
 // Resume continues the run that ended with a StopFault, after the page was supplied, with a
 // StopBreakpoint, or with a StopLog, after the logs were drained, as if there had been no stop. The

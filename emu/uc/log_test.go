@@ -145,7 +145,7 @@ func runLogged(t *testing.T, l arch.Limit, breakpoints []arch.Addr, timed bool) 
 // runPolled is runLogged with stops at an interval of instructions, which it counts.
 func runPolled(t *testing.T, l arch.Limit, breakpoints []arch.Addr, timed bool, every uint64) (log, ends []string, sum arch.Stop, looks int) {
 	b := newBranchy(t)
-	b.cpu.LookEvery(every)
+	b.cpu.SetPollInterval(every)
 	if err := b.cpu.LogBranches(timed); err != nil {
 		t.Fatal(err)
 	}

@@ -286,7 +286,7 @@ func (d *driver) judgeReplicas(number, attempt int, g *replicaGroup) *Epoch {
 	for i, x := range g.replicas {
 		failed[i] = x.Failed != ""
 		e.Replicas = append(e.Replicas, Replica{
-			Failed: x.Failed, Diverged: x.Diverged, Softly: x.BenignDivergence, Instructions: x.Instructions, Milliseconds: d.toMilliseconds(x.Cycles), Work: d.toMilliseconds(x.Work),
+			Failed: x.Failed, Diverged: x.Diverged, Benign: x.BenignDivergence, Instructions: x.Instructions, Milliseconds: d.toMilliseconds(x.Cycles), Work: d.toMilliseconds(x.Work),
 			Pages: x.Pages,
 		})
 	}

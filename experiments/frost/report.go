@@ -99,7 +99,7 @@ type Epoch struct {
 type Replica struct {
 	Failed       string  `json:"failed,omitempty"`
 	Diverged     string  `json:"diverged,omitempty"`
-	Softly       string  `json:"softly,omitempty"`
+	Benign       string  `json:"benign_divergence,omitempty"`
 	Instructions uint64  `json:"instructions"`
 	Milliseconds float64 `json:"ms"`
 	// Work is for how long its cores did not stand still, together, in milliseconds.

@@ -16,13 +16,13 @@ var errNoCheckpoint = errs.Define("run-without-checkpoint",
 	"The run is over before, or from there on there is no place at which each thread is in code that is followed, or waits in an operation that is known.",
 	"Ask for an earlier checkpoint, or for none.")
 
-// Stand is where a thread is between two slices.
+// Stand is where a thread is between two quanta.
 type Stand struct {
 	Thread arch.ThreadID
 	Regs   arch.Regs
 	FP     [arch.FPSize]byte
 	// Passed is the number of instructions of its path so far, a repeated one
-	// counted once; Latest is the number of its latest slice.
+	// counted once; Latest is the number of its latest quantum.
 	Passed, Latest uint64
 	// Call is the system call that it is in, Asked whether it is in one, and Waits
 	// whether it waits there. First is the call's first argument.
@@ -39,15 +39,15 @@ type Stand struct {
 // runProgress is a PausedRun's knowledge of the run so far.
 type runProgress struct {
 	passed, latest map[arch.ThreadID]uint64 // for look-up only
-	slices         uint64
+	quanta         uint64
 	last           arch.ThreadID // that has run, by number
 }
 
 func (w *runProgress) quantumEnded(t arch.ThreadID, s arch.Stop) {
 	w.passed[t] += s.Instructions - s.Repeated
-	w.slices++
+	w.quanta++
 	w.last = max(w.last, t)
-	w.latest[t] = w.slices
+	w.latest[t] = w.quanta
 }
 
 // Decisions is how many of the recorded run are carried out.

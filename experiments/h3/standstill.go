@@ -10,7 +10,7 @@ import (
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
-// haltedMachine is a machine between two slices, where it is found out how far threads have
+// haltedMachine is a machine between two quanta, where it is found out how far threads have
 // come in calls.
 type haltedMachine struct {
 	*PausedRun

@@ -1,4 +1,4 @@
-// Package experiments runs sweeps: a YAML file names programs and a grid of
+// Package sweep runs sweeps: a YAML file names programs and a grid of
 // parameters, each point of the grid is one run of a program on the machine,
 // and the results go to a store from which tables are made.
 //

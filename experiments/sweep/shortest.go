@@ -66,7 +66,7 @@ func (s *sweep) failingRuns() ([]Run, error) {
 		if rows[group] == nil {
 			order = append(order, group)
 		}
-		rows[group] = append(rows[group], candidate{run, record.Report.Result.Slices})
+		rows[group] = append(rows[group], candidate{run, record.Report.Result.Turns})
 	}
 	var chosen []Run
 	for _, group := range order {

@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"maps"
-	"slices"
+	"turns"
 
 	"github.com/zeebo/xxh3"
 	"golang.org/x/sys/unix"
@@ -29,7 +29,7 @@ type digest struct {
 	inside       uint8         // accesses that are done of the instruction that it is inside
 	turnLength   uint64        // instructions of the turn so far
 	instructions uint64
-	slices       uint64
+	turns        uint64
 	written      [3]int64 // bytes that the host took, by descriptor
 }
 
@@ -66,7 +66,7 @@ func (d *digest) beginQuantum(t arch.ThreadID) {
 	}
 	d.endTurn()
 	d.thread = t
-	d.slices++
+	d.turns++
 }
 
 func (d *digest) countQuantum(instructions uint64, inside uint8) {
@@ -166,7 +166,7 @@ func (d *digest) stateDigest(r *Result) string {
 	h := &hasher{}
 	hashWords(h, uint64(r.ExitCode), uint64(r.Signal))
 	_, _ = h.WriteString(r.OutputDigest + r.Outcome.String())
-	for _, id := range slices.Sorted(maps.Keys(d.threads)) {
+	for _, id := range turns.Sorted(maps.Keys(d.threads)) {
 		hashWords(h, uint64(id), d.threads[id])
 	}
 	for i := 0; i < len(d.memory); i += 3 {

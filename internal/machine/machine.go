@@ -515,7 +515,7 @@ func (m *Machine) isCut() bool { return m.bounds != nil && m.bounds.Err() != nil
 func (m *Machine) Run(ctx context.Context) (*Result, error) {
 	start := time.Now()
 	m.bounds = ctx
-	m.cpu.LookEvery(instructionsBetweenCuts)
+	m.cpu.SetPollInterval(instructionsBetweenCuts)
 	yielded := m.state.digest.instructions
 	looked := yielded
 	for n := 0; !m.done; n++ {

@@ -100,7 +100,7 @@ func (m *Machine) report() error {
 	schedreplay.Conclude(s.cluster)
 	stats := s.kernel.Stats()
 	r.Instructions = s.digest.instructions
-	r.Slices = s.digest.slices
+	r.Turns = s.digest.turns
 	r.Cycles = uint64(s.cluster.Makespan())
 	r.ContextSwitches = s.cluster.Switches()
 	r.Threads, r.Processes = stats.Threads, stats.Processes

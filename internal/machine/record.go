@@ -132,7 +132,7 @@ func (r *recording) attach(k *kernel.Kernel) {
 // noteQuantum records the decision to run a quantum, and noteTimer to fire a timer.
 func (r *recording) noteQuantum(s sched.Quantum, c *sched.Cluster) {
 	if r.steps != nil {
-		r.steps.Slice(s.Thread, s.Core, c)
+		r.steps.Quantum(s.Thread, s.Core, c)
 	}
 	if r.rec != nil {
 		r.rec.Turn(s.Thread, s.Core, c.Now(s.Core))

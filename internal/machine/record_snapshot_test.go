@@ -193,7 +193,7 @@ func TestDivergenceIsReported(t *testing.T) {
 	c, _ := machinetest.Config(t, machinetest.Compile(t, machinetest.Racy))
 	_, path := record(t, c, everything)
 	slice := func(list []event.Decision, from int) int {
-		return from + slices.IndexFunc(list[from:], func(d event.Decision) bool { return d.Kind == event.DecideSlice && d.Budget })
+		return from + slices.IndexFunc(list[from:], func(d event.Decision) bool { return d.Kind == event.DecideQuantum && d.Budget })
 	}
 	for _, x := range []struct {
 		name, says string

@@ -22,8 +22,8 @@ type Result struct {
 	Processes int `json:"processes"`
 	// ContextSwitches counts how often a core went from one thread to another.
 	ContextSwitches uint64 `json:"context_switches"`
-	// Slices counts maximal runs of one thread without another between them.
-	Slices uint64 `json:"slices"`
+	// Turns counts maximal runs of one thread without another between them.
+	Turns uint64 `json:"turns"`
 
 	// Syscalls counts system calls by name.
 	Syscalls map[string]uint64 `json:"syscalls"`

@@ -7,8 +7,8 @@ type DecisionKind uint8
 
 // Kinds of decisions.
 const (
-	// DecideSlice runs a thread on a core.
-	DecideSlice DecisionKind = iota
+	// DecideQuantum runs a thread on a core.
+	DecideQuantum DecisionKind = iota
 	// DecideTimer lets the earliest timer fire.
 	DecideTimer
 	// DecideEnd is the end of the run.
@@ -17,8 +17,8 @@ const (
 
 func (k DecisionKind) String() string {
 	switch k {
-	case DecideSlice:
-		return "slice"
+	case DecideQuantum:
+		return "quantum"
 	case DecideTimer:
 		return "timer"
 	default:
@@ -30,25 +30,25 @@ func (k DecisionKind) String() string {
 // needed to repeat the step, whatever the scheduler decides by itself.
 type Decision struct {
 	Kind DecisionKind `json:"kind"`
-	// Thread and Core are those of a slice, NoThread and NoCore otherwise.
+	// Thread and Core are those of a quantum, NoThread and NoCore otherwise.
 	Thread arch.ThreadID `json:"thread"`
 	Core   arch.CoreID   `json:"core"`
-	// Time is the core's clock at the start of a slice, or when the timer was
+	// Time is the core's clock at the start of a quantum, or when the timer was
 	// set for, or the makespan at the end.
 	Time arch.Cycles `json:"time"`
 	// Cores are the cores whose thread or clock has changed since the
 	// decision before, with their state at the start of this one.
 	Cores []CoreState `json:"cores,omitempty"`
-	// Commits are the stores that leave their buffers before the slice, in
+	// Commits are the stores that leave their buffers before the quantum, in
 	// this order.
 	Commits []Commit `json:"commits,omitempty"`
 	// Instructions is the number that the quantum retired; at the end it is the number of
 	// context switches.
 	Instructions uint64 `json:"instructions"`
-	// Inside is how many accesses were done of the instruction after these, if the slice
+	// Inside is how many accesses were done of the instruction after these, if the quantum
 	// ended inside one.
 	Inside uint8 `json:"inside,omitempty"`
-	// After is the core's clock after the slice, before the kernel acts.
+	// After is the core's clock after the quantum, before the kernel acts.
 	After arch.Cycles `json:"after"`
 	// Budget reports whether the quantum's budget ended it. Otherwise it ended by
 	// itself, and Stop is the reason: a number that the machine gives.
@@ -87,7 +87,7 @@ type StreamFault struct {
 // of its commit; Seq is the number of the last event before.
 type Delay struct {
 	Stamp
-	// Made is the clock of the core at the start of the slice that made the store.
+	// Made is the clock of the core at the start of the quantum that made the store.
 	Made arch.Cycles `json:"made"`
 	Addr arch.Addr   `json:"addr"`
 	Size uint32      `json:"size"`

@@ -44,7 +44,7 @@ func (k MemoryKind) String() string {
 // Content or Copy.
 type Memory struct {
 	// Stamp is that of the piece of the thread's run that the access is in,
-	// which begins with an event, a slice or a full log; Branches alone is that
+	// which begins with an event, a quantum or a full log; Branches alone is that
 	// of the access.
 	Stamp
 	Kind MemoryKind

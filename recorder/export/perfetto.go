@@ -179,7 +179,7 @@ func (p *perfetto) drawCores(r *trace.Reader) {
 			p.errs = append(p.errs, err)
 			continue
 		}
-		if d.Kind != event.DecideSlice || d.Core < 0 || d.Core > 1<<10 {
+		if d.Kind != event.DecideQuantum || d.Core < 0 || d.Core > 1<<10 {
 			continue
 		}
 		for int(d.Core) >= len(now) {

@@ -36,9 +36,9 @@ func NewTracker(cores int) *Tracker {
 	return t
 }
 
-// Slice begins a decision: a thread is to run on a core.
-func (t *Tracker) Slice(thread arch.ThreadID, core arch.CoreID, c Cores) {
-	t.beginDecision(event.Decision{Kind: event.DecideSlice, Thread: thread, Core: core, Time: c.Now(core), After: c.Now(core)}, c)
+// Quantum begins a decision: a thread is to run on a core.
+func (t *Tracker) Quantum(thread arch.ThreadID, core arch.CoreID, c Cores) {
+	t.beginDecision(event.Decision{Kind: event.DecideQuantum, Thread: thread, Core: core, Time: c.Now(core), After: c.Now(core)}, c)
 }
 
 // Timer begins a decision: the timer that is set for a time is to fire.
@@ -156,7 +156,7 @@ func (t *Tracker) describeLastEvent() string {
 // Place names a decision for a sentence.
 func Place(n uint64, d *event.Decision) string {
 	switch d.Kind {
-	case event.DecideSlice:
+	case event.DecideQuantum:
 		return fmt.Sprintf("decision %d, thread %d on core %d at cycle %d", n, d.Thread, d.Core, d.Time)
 	case event.DecideTimer:
 		return fmt.Sprintf("decision %d, a timer at cycle %d", n, d.Time)

@@ -58,7 +58,7 @@ func choiceField[T ~uint8 | ~uint16](a archive, name string, list []string, v *T
 
 var (
 	phaseNames    = []string{event.Whole.String(), event.Enter.String(), event.Return.String(), event.Unwound.String()}
-	decisionNames = []string{event.DecideSlice.String(), event.DecideTimer.String(), event.DecideEnd.String()}
+	decisionNames = []string{event.DecideQuantum.String(), event.DecideTimer.String(), event.DecideEnd.String()}
 )
 
 func stampFields(a archive, s *event.Stamp) {

@@ -13,7 +13,7 @@ const (
 	Cut Ending = iota
 	// Returned: the thread ended by itself, or the program by main's thread.
 	Returned
-	// InCall: in a call that is not over, Walked.Last.
+	// InCall: in a call that is not over, ThreadTrace.Last.
 	InCall
 	// Failed: an assertion failed.
 	Failed

@@ -132,7 +132,7 @@ func (e *epochRun) followOrder(ctx context.Context, f *partialorder.Replayer, mo
 			m.Step()
 			e.yieldProcessor()
 			timers, idle = 0, 0
-			e.slices++
+			e.quanta++
 			e.hangs = e.effortSpent() > most
 			continue
 		}

@@ -206,7 +206,7 @@ type Replica struct {
 	// Failed is how the replica failed, self-evidently, or empty.
 	Failed string
 	// Order is the order that a thread-parallel replica found. Diverged describes how an
-	// epoch-parallel one left it, and Softly the divergences that do not count.
+	// epoch-parallel one left it, and BenignDivergence one that does not count.
 	Order                      *partialorder.Order
 	Diverged, BenignDivergence string
 	Output                     []Output
@@ -270,7 +270,7 @@ type epochRun struct {
 	steps        uint64 // when progress was last seen
 	since        uint64 // effort then, less than 0 if it was in an epoch before
 	yielded      uint64 // instructions when Go's scheduler last ran
-	slices       uint64
+	quanta       uint64
 	closed       uint64 // effort when the epoch was to end
 	closedAt     arch.Cycles
 	hangs        bool
@@ -283,11 +283,11 @@ func (e *epochRun) applyVerdict() { e.m.ApplyVerdict() }
 func (e *epochRun) instructionsRun() uint64 { return e.m.Instructions() - e.instructions }
 
 // pauseCost is the cost of a quantum in instructions when loops without end are
-// looked for: one that yields has slices of a few instructions.
+// looked for: one that yields has quanta of a few instructions.
 const pauseCost = 1000
 
 // effortSpent is how much the replica has run.
-func (e *epochRun) effortSpent() uint64 { return e.instructionsRun() + pauseCost*e.slices }
+func (e *epochRun) effortSpent() uint64 { return e.instructionsRun() + pauseCost*e.quanta }
 
 // yieldProcessor does the same as Machine.Run between its steps.
 func (e *epochRun) yieldProcessor() {
@@ -299,7 +299,7 @@ func (e *epochRun) yieldProcessor() {
 
 // noteProgress notes progress, and reports whether there was none for too long.
 func (e *epochRun) noteProgress(progress, most uint64) bool {
-	e.slices++
+	e.quanta++
 	if progress != e.steps {
 		e.steps, e.since = progress, e.effortSpent()
 	}
@@ -396,7 +396,7 @@ func (e *epochRun) endSoon() {
 	e.length = min(e.length, ran+arch.Cycles(grace*1000*float64(e.mhz)))
 }
 
-// orderController is an OrderRecorder or OrderFollower.
+// orderController is the recorder or the follower of an order.
 type orderController interface {
 	ThreadStates() []partialorder.ThreadState
 	UsedSteps() []partialorder.Step

@@ -46,7 +46,7 @@ type Walk struct {
 
 	threads []thread
 	cur     int
-	began   uint64 // clock at the begin of the slice
+	began   uint64 // clock at the begin of the quantum
 	told    uint64 // last clock in the log
 	words   []uc.BranchWord
 	bits    uint64
@@ -116,7 +116,7 @@ func (w *Walk) currentIP() uint64 {
 	return b.starts[t.next]
 }
 
-// interrupt ends a slice within a block, and begins another: with nothing in
+// interrupt ends a quantum within a block, and begins another: with nothing in
 // between, with another thread, or with changed code.
 func (w *Walk) interrupt() {
 	t := &w.threads[w.cur]
@@ -126,7 +126,7 @@ func (w *Walk) interrupt() {
 		w.executeAt(b.starts[t.next])
 	}
 	w.flushLog()
-	if w.rand.Below(3) == 0 { // the next slice of the same thread
+	if w.rand.Below(3) == 0 { // the next quantum of the same thread
 		w.enc.Position(w.currentIP())
 		w.began = w.Clock
 		w.enc.Clock(arch.Cycles(w.Clock))
