@@ -11,6 +11,8 @@ import (
 	"github.com/heddle-dmt/heddle/memmodel"
 	"github.com/heddle-dmt/heddle/memmodel/explore"
 	"github.com/heddle-dmt/heddle/memmodel/litmus"
+
+	"github.com/heddle-dmt/heddle/internal/testsize"
 )
 
 // A layout says where the locations of tests lie for the engine that works by
@@ -255,7 +257,7 @@ func TestPagesAreTSO(t *testing.T) {
 	texts := append(classicTexts(t), generated()...)
 	tests, codes := parseAll(t, texts)
 	x, m := newMachine(t), newPageMachine(t)
-	for _, l := range layouts {
+	for _, l := range testsize.Sample(layouts, testsize.Pick(1, len(layouts), len(layouts)), 0) {
 		var moved []*litmus.Test
 		for _, text := range texts {
 			test := parse(t, "test.litmus", text)

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/heddle-dmt/heddle/emu/arch"
+
+	"github.com/heddle-dmt/heddle/internal/testsize"
 )
 
 // haltSource accesses a page in every iteration and repeats string instructions.
@@ -81,7 +83,7 @@ func TestPoints(t *testing.T) {
 	for at := codeBase; at < codeBase+64; at++ {
 		every = append(every, at)
 	}
-	for most := uint64(1); most < 30; most++ {
+	for most := uint64(1); most < 30; most += testsize.Pick[uint64](5, 1, 1) {
 		want := endsOfBudgets(t, arch.Limit{Instructions: most, Exact: true}, neverHalt, nil)
 		some := []arch.Addr{}
 		for i, e := range want {

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/heddle-dmt/heddle/internal/testsize"
 )
 
 // inlined are functions that headers make of nothing, so that no binary refers
@@ -49,6 +51,7 @@ func symbols(t *testing.T, which, file string) []string {
 // TestEveryThreadFunction checks that each thread function of the C library is
 // called by a program that exists as a static one too.
 func TestEveryThreadFunction(t *testing.T) {
+	testsize.SkipQuick(t)
 	want := libcThreads(t)
 	if len(want) < 150 {
 		t.Fatalf("the C library has %d thread functions only: %q", len(want), want)
