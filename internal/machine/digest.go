@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"maps"
-	"turns"
+	"slices"
 
 	"github.com/zeebo/xxh3"
 	"golang.org/x/sys/unix"
@@ -166,7 +166,7 @@ func (d *digest) stateDigest(r *Result) string {
 	h := &hasher{}
 	hashWords(h, uint64(r.ExitCode), uint64(r.Signal))
 	_, _ = h.WriteString(r.OutputDigest + r.Outcome.String())
-	for _, id := range turns.Sorted(maps.Keys(d.threads)) {
+	for _, id := range slices.Sorted(maps.Keys(d.threads)) {
 		hashWords(h, uint64(id), d.threads[id])
 	}
 	for i := 0; i < len(d.memory); i += 3 {
