@@ -25,7 +25,7 @@ func (c *twoCores) Switches() uint64               { return 7 }
 func TestTrackerNotesWhatChanges(t *testing.T) {
 	tracker := NewTracker(2)
 	c := &twoCores{on: [2]arch.ThreadID{1000, arch.NoThread}}
-	tracker.Slice(1000, 0, c)
+	tracker.Quantum(1000, 0, c)
 	tracker.Ran(arch.Stop{Reason: arch.StopSyscall, Instructions: 12}, 30)
 	tracker.Syscall(1000, 39, [6]uint64{}, 1000)
 	first := tracker.Done()
@@ -39,7 +39,7 @@ func TestTrackerNotesWhatChanges(t *testing.T) {
 		t.Errorf("timer %+v", d)
 	}
 	c.on[1], c.clock[1] = 1001, 500
-	tracker.Slice(1001, 1, c)
+	tracker.Quantum(1001, 1, c)
 	tracker.Ran(arch.Stop{Reason: arch.StopSync, Instructions: 5}, 505)
 	if d := tracker.Done(); !d.Budget || d.Stop != 0 || len(d.Cores) != 1 || d.Cores[0].Core != 1 {
 		t.Errorf("slice to a sync point %+v", d)
@@ -53,7 +53,7 @@ func TestDifferenceSaysWhat(t *testing.T) {
 	c := &twoCores{on: [2]arch.ThreadID{1000, arch.NoThread}}
 	step := func() (*Tracker, event.Decision) {
 		tracker := NewTracker(2)
-		tracker.Slice(1000, 0, c)
+		tracker.Quantum(1000, 0, c)
 		tracker.Ran(arch.Stop{Reason: arch.StopSyscall, Instructions: 12}, 30)
 		tracker.Syscall(1000, 39, [6]uint64{}, 1000)
 		return tracker, tracker.Done()
