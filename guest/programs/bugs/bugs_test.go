@@ -66,7 +66,7 @@ func build(t *testing.T, p Program, buggy bool) string {
 	return bin
 }
 
-// runOnce runs a program in turns of few instructions and says how it ended.
+// runOnce runs a program with short quanta and describes how it ended.
 func runOnce(t *testing.T, bin string, seed uint64) string {
 	t.Helper()
 	c := machine.DefaultConfig()

@@ -26,7 +26,7 @@ func (p Program) Build(static bool) (string, error) {
 	return p.build(p.Name)
 }
 
-// BuildPlugin does the same for the shared library of a program that has one.
+// BuildPlugin compiles the shared library of a program that has one, as Build does.
 func (p Program) BuildPlugin() (string, error) {
 	if !p.Plugin {
 		return "", fmt.Errorf("build %s: it has no plugin", p.Name)

@@ -27,7 +27,7 @@ const timeLimit = 15 * time.Minute
 // slots bounds how many programs run at once in one test process.
 var slots = make(chan struct{}, runtime.NumCPU())
 
-// outcome is everything of a run that must not depend on where it ran.
+// outcome is the part of a run's result that must be the same natively and under heddle.
 type outcome struct {
 	stdout string
 	// status is the exit status, or 128+n after a death by signal n.
@@ -93,7 +93,7 @@ func folder(t *testing.T, p Program) string {
 	return dir
 }
 
-// expected is the status that the comment in the source promises.
+// expected is the status that the comment in the source declares.
 func (p Program) expected() int {
 	if p.Signal != 0 {
 		return 128 + int(p.Signal)

@@ -11,7 +11,7 @@ import (
 	"github.com/heddle-dmt/heddle/internal/testsize"
 )
 
-// inlined are functions that headers make of nothing, so that no binary refers
+// inlined are functions that headers define inline, so that no binary refers
 // to them; the sources name them.
 var inlined = []string{"pthread_equal", "thrd_equal"}
 

@@ -50,9 +50,9 @@ func (m machineSetup) String() string {
 }
 
 // machines lists the ways to run a form of a program. A program is run with 1, 4 and 8
-// cores and under another policy, seeds and policies in turn; of its two forms one, in
-// turn, has the first, and the other 4 cores and the other policy. In the large test size
-// each form has all of them, with all seeds and policies.
+// cores and under another policy, with seeds and policies in rotation; one of its two forms,
+// in rotation, has 1, 4 and 8 cores, and the other has 4 cores and the other policy. In the
+// large test size each form has all of them, with all seeds and policies.
 func machines(p Program, turn int) []machineSetup {
 	var list []machineSetup
 	all, four := []int{1, 4, 8}, []int{4}
@@ -94,8 +94,8 @@ func (c *callCount) command(t *testing.T, bin string, m machineSetup, p Program,
 	return o
 }
 
-// here runs a program in this process, which takes a third less time, as the command
-// would.
+// here runs a program as the command would, but in this process, which takes a third less
+// time.
 func (c *callCount) here(t *testing.T, m machineSetup, p Program, program string) outcome {
 	t.Helper()
 	slots <- struct{}{}
@@ -159,8 +159,8 @@ func TestUnderHeddle(t *testing.T) {
 					natively = append(natively, got) // which other machines must agree with
 					continue
 				}
-				// Rarely Linux itself answers in two ways: a thread that is woken for
-				// no reason queues again on the word that it was moved away from.
+				// Rarely Linux itself has two results: a thread that wakes spuriously
+				// queues again on the word from which it was requeued.
 				for !agrees(got, natively) && len(natively) < 4 && isNative {
 					again()
 				}
@@ -187,7 +187,7 @@ type callCount struct {
 	made map[string]uint64
 }
 
-// add adds those of a run.
+// add adds the counts of a run.
 func (c *callCount) add(r *machine.Result) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

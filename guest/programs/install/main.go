@@ -1,5 +1,5 @@
-// Command install builds every program of the suite in every variant, or in those that
-// are named by their folders, into a folder: FOLDER/O2-static-g/fft and the like, and
+// Command install builds every program of the suite into a folder, in every variant or in the
+// variants that are named by their folders: FOLDER/O2-static-g/fft and the like, and
 // fft-buggy for buggy forms.
 package main
 
@@ -33,7 +33,7 @@ type job struct {
 }
 
 // install builds with as many compilers at once as the host has processors. It
-// goes on after a failure and reports all.
+// continues after a failure and reports all failures.
 func install(dir string, variants []string) error {
 	all, err := suite.All()
 	if err != nil {
@@ -82,7 +82,7 @@ func install(dir string, variants []string) error {
 	return err
 }
 
-// do puts the build at its place in the folder, unless that is there already.
+// do puts the build at its place in the folder, unless it is already there.
 func (j job) do(dir string) error {
 	built, err := j.program.Build(j.variant)
 	if err != nil {

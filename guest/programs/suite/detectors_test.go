@@ -15,7 +15,7 @@ import (
 	"github.com/heddle-dmt/heddle/internal/testsize"
 )
 
-// limit is for how long a run of the buggy form is awaited.
+// limit is the longest time that a run of the buggy form may take.
 func (p Program) limit() time.Duration {
 	if slices.Contains(p.Outcomes, Hang) || slices.Contains(p.Outcomes, Deadlock) {
 		return hangLimit
@@ -38,7 +38,7 @@ type detector struct {
 	frame *regexp.Regexp
 	// report matches any report.
 	report *regexp.Regexp
-	// again asks for a run of its own, where another was not enough.
+	// again asks for another run after one that reported too little.
 	again bool
 }
 
@@ -79,8 +79,8 @@ var detectors = []detector{
 	},
 }
 
-// watch runs a build under the detector and returns the result and all that the
-// detector has to say.
+// watch runs a build under the detector and returns the result and the detector's
+// log.
 func (d detector) watch(t *testing.T, limit time.Duration, bin string, args []string) (result, string) {
 	t.Helper()
 	key := fmt.Sprintf("%s %s %q", d.name, bin, args)
@@ -90,9 +90,9 @@ func (d detector) watch(t *testing.T, limit time.Duration, bin string, args []st
 		}
 	}
 	log := filepath.Join(t.TempDir(), "log")
-	// The C library frees what belongs to threads that have ended when it has
-	// many of them, in whichever thread comes along, under locks of its own
-	// that valgrind does not see. So it may keep as many as it likes.
+	// The C library frees the stacks of ended threads when it has many of them,
+	// in an arbitrary thread, under locks of its own that valgrind does not see.
+	// So it may keep all of them.
 	env := []string{"GLIBC_TUNABLES=glibc.pthread.stack_cache_size=4000000000"}
 	if d.env != nil {
 		env = append(env, d.env(log)...)
@@ -115,7 +115,7 @@ func (d detector) watch(t *testing.T, limit time.Duration, bin string, args []st
 	return r, text.String()
 }
 
-// watches are the runs under detectors so far: several tests look at the same ones.
+// watches are the runs under detectors so far: several tests use the same ones.
 var watches sync.Map
 
 type watched struct {

@@ -40,12 +40,12 @@ func dmtMachines(policy string) []machineSetup {
 	}
 }
 
-// firstAndSome is the first machine and others in turn.
+// firstAndSome is the first machine and a sample of the others.
 func firstAndSome(all []machineSetup, turn int) []machineSetup {
 	return append(all[:1:1], testsize.Sample(all[1:], testsize.Pick(1, 1, 4), turn)...)
 }
 
-// syncOrder runs a program and returns what it printed and a digest of the order
+// syncOrder runs a program and returns its output and a digest of the order
 // in which its synchronization operations ended, with their threads, objects and
 // results.
 func syncOrder(t *testing.T, m machineSetup, command ...string) (r result, order string, h *machine.Result) {
@@ -61,8 +61,7 @@ func syncOrder(t *testing.T, m machineSetup, command ...string) (r result, order
 }
 
 // readOrder is the digest of the order of operations in a trace. Operations that
-// end no thread's wait of another kind (starts, ends, what the C library does for
-// itself) are left out.
+// end no wait of another thread (starts, ends, inner operations) are left out.
 func readOrder(t *testing.T, path string) string {
 	t.Helper()
 	tr, err := trace.Open(path)
@@ -122,7 +121,7 @@ func TestDeterministicOrders(t *testing.T) {
 	})
 }
 
-// printsTimes are the programs that print what the clock says on standard error.
+// printsTimes are the programs that print times on standard error.
 var printsTimes = map[string]bool{"lu-non-contig": true}
 
 // namesFolder are the programs that have mkdtemp name a folder. It draws another name for

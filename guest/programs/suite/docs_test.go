@@ -13,7 +13,7 @@ import (
 // documents have the tables, each between two comments.
 var documents = []string{"../../../docs/programs.md", "../../../docs/program-bugs.md", "../../../docs/program-origins.md"}
 
-// TestDocs holds the tables of the documents against what they are made of: program.yaml of
+// TestDocs compares the tables of the documents with their sources: program.yaml of
 // each program and measured.json.
 func TestDocs(t *testing.T) {
 	all, err := All()

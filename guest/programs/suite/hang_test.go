@@ -13,11 +13,10 @@ import (
 	"github.com/heddle-dmt/heddle/internal/testsize"
 )
 
-// hangLimit is the processor time after which a run that may hang counts as one that
-// does, as does one of which no thread has wanted a processor for idleLimit, or none has used
-// one for longer than a tick for restLimit: the run-time of TSan has a thread that looks ten
-// times a second whether there is something to do. None depends on how fast the host is or
-// what else it does, as long as it runs the test at all.
+// A run that may hang counts as hanging when it has used hangLimit of processor time, when no
+// thread of it has been ready for idleLimit, or when none has used a processor for longer than
+// a tick for restLimit: the run-time of TSan has a thread that polls ten times a second. None
+// of them depends on the host's speed or load, as long as it runs the test at all.
 const (
 	hangLimit = 8 * time.Second
 	idleLimit = 2 * time.Second

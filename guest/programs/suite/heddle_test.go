@@ -13,7 +13,7 @@ import (
 )
 
 // instructionLimit ends runs under heddle that do not end by themselves. It is
-// ten times what the longest run at test size takes.
+// ten times the length of the longest run at test size.
 const instructionLimit = 1_000_000_000
 
 // machineSetup is one way to run a program under heddle.
@@ -36,7 +36,7 @@ func emulate(t testing.TB, m machineSetup, command ...string) (result, *machine.
 	return emulateRecorded(t, m, nil, command...)
 }
 
-// emulateRecorded also records what it is told to.
+// emulateRecorded also writes the recordings that the options name.
 func emulateRecorded(t testing.TB, m machineSetup, record *machine.Record, command ...string) (result, *machine.Result) {
 	t.Helper()
 	slots <- struct{}{}
@@ -59,8 +59,8 @@ func emulateRecorded(t testing.TB, m machineSetup, record *machine.Record, comma
 	}, r
 }
 
-// emulated is the class of a run's outcome under heddle, which tells a deadlock
-// from an endless loop.
+// emulated is the class of a run's outcome under heddle, which distinguishes a deadlock
+// and an endless loop.
 func emulated(r result, h *machine.Result, want string) Outcome {
 	switch {
 	case h.Outcome == "deadlock":
@@ -89,7 +89,7 @@ func kernelMachines(threads int) []machineSetup {
 // TestThreadCountsUnderHeddle runs the fixed forms with 1 to 16 threads under
 // several policies and seeds in turn, and with four threads in several variants. Each
 // checks its own result, and those whose output the interleaving does not change
-// must print what they print natively.
+// must have the native output.
 func TestThreadCountsUnderHeddle(t *testing.T) {
 	each(t, Fixed, func(t *testing.T, p Program) {
 		usual := Variant{Form: Fixed, Optimize: 2}

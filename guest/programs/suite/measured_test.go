@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// measured is what measured.json keeps: numbers for docs/programs.md and its sister pages that take
-// too long to measure anew in each test.
+// measured is the content of measured.json: numbers for docs/programs.md and related pages that take
+// too long to measure again in each test.
 type measured struct {
 	// Bugs are, by program, the frequencies under each schedule of sweeps.
 	Bugs map[string][]shown `json:"bugs"`

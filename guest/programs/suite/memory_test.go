@@ -50,7 +50,7 @@ func TestMemoryProgramsUnderSC(t *testing.T) {
 }
 
 // TestMemoryProgramsNatively runs the buggy forms on the host, whose processor
-// keeps the order of stores: those that fail under PSO alone must be right.
+// keeps the order of stores: programs that fail under PSO alone must be right.
 func TestMemoryProgramsNatively(t *testing.T) {
 	eachMemory(t, func(t *testing.T, p Program) {
 		bin := build(t, p, Variant{Form: Buggy, Optimize: 2})
@@ -137,7 +137,7 @@ func TestMemoryCores(t *testing.T) {
 	}
 }
 
-// fails tells whether a litmus test can come to what it asks for.
+// fails reports whether the condition of a litmus test can hold.
 func fails(t *testing.T, machine *explore.Machine, file, text string, m memmodel.Model) bool {
 	t.Helper()
 	test, err := litmus.Parse(file, text)

@@ -15,11 +15,11 @@ import (
 // threadCounts are the numbers of threads that every program is run with.
 var threadCounts = []int{1, 2, 4, 8, 16}
 
-// variantsOf is in how many of the eight ways a program is built, unless in all.
+// variantsOf is the number of variants, of eight, in which a sampled program is built.
 const variantsOf = 3
 
-// TestEveryVariantRuns builds each form in several of the eight ways, in turn, and runs
-// the fixed ones, whose output must not depend on how they were compiled.
+// TestEveryVariantRuns builds each form in several of the eight variants, in rotation, and runs
+// the fixed ones, whose output must not depend on the variant.
 func TestEveryVariantRuns(t *testing.T) {
 	each(t, Fixed, func(t *testing.T, p Program) {
 		want := ""
@@ -117,7 +117,7 @@ func TestShowsWithDelays(t *testing.T) {
 	})
 }
 
-// expects tells whether an outcome is one that program.yaml names. A native run
+// expects reports whether program.yaml names an outcome. A native run
 // that does not end may be a deadlock or an endless loop.
 func (p Program) expects(got Outcome) bool {
 	for _, o := range p.Outcomes {

@@ -13,8 +13,8 @@ import (
 
 var overheadSize = flag.String("overhead-size", "test", "size of the programs in the table of overheads: test or small")
 
-// overheadPrograms are kernels and tools from those that hardly synchronize to
-// those that do little else.
+// overheadPrograms are kernels and tools with little synchronization up to almost
+// nothing else.
 var overheadPrograms = []string{
 	"blackscholes", "swaptions", "fft", "lu-contig", "radix", "ocean", "barnes", "water-spatial", "water-nsquared",
 	"streamcluster", "compressor", "scanner",
@@ -49,10 +49,10 @@ func overheads(t *testing.T, p Program, arguments string, policies []string) (ra
 }
 
 // TestOverheads makes the table of virtual makespans in docs/scheduling.md, and
-// holds it to what must be so: an order of operations takes no less time than
-// none, but for what another order of the same work changes; and where threads
-// do little but synchronize, waiting at each atomic instruction for a whole
-// quantum of all others takes longest.
+// checks two properties: with an enforced order of operations a run takes at least as
+// long as without, up to the effect of another order of the same work; and where
+// threads do little but synchronize, waiting at each atomic instruction for a whole
+// quantum of all other threads takes longest.
 func TestOverheads(t *testing.T) {
 	testsize.SkipQuick(t)
 	policies := []string{sched.FCFSSync, sched.RRSync, sched.Kendo, sched.CoreDet}

@@ -2,9 +2,9 @@
 // for SPLASH-2, PARSEC, the tools and the bugs of the papers that heddle
 // rebuilds, written from published descriptions of the algorithms.
 //
-// A program is a folder with its source and a program.yaml that says what the
-// program stands for, its arguments, its races by source line and what it may
-// come to. A program with a bug has two forms of the same source: the fixed
+// A program is a folder with its source and a program.yaml with the program that it
+// stands for, its arguments, its races by source line and its possible
+// outcomes. A program with a bug has two forms of the same source: the fixed
 // one, and the buggy one, compiled with -DBUGGY. [Program.Build] compiles a
 // [Variant] or finds it in the user's cache; the command in the folder install
 // builds all of them. The folder common holds headers that programs share, the
@@ -35,16 +35,16 @@ var sources embed.FS
 type Program struct {
 	// Name is the name of the program and of its folder.
 	Name string `mapstructure:"name"`
-	// Folder is where the program lies below this package's folder.
+	// Folder is the program's folder, relative to this package's.
 	Folder string `mapstructure:"-"`
 	Kind   Kind   `mapstructure:"kind"`
-	// About says in one sentence what the program does.
+	// About describes the program in one sentence.
 	About string `mapstructure:"about"`
 	// StandsFor names the program or figure of a paper that this one replaces.
 	StandsFor string `mapstructure:"stands_for"`
-	// Source is where the algorithm or the bug is described.
+	// Source is the publication that describes the algorithm or the bug.
 	Source string `mapstructure:"source"`
-	// Keeps and LeavesOut compare it with what it stands for.
+	// Keeps and LeavesOut compare it with the program or figure that it stands for.
 	Keeps     string `mapstructure:"keeps"`
 	LeavesOut string `mapstructure:"leaves_out"`
 	// Link holds further arguments for the linker.
@@ -56,7 +56,7 @@ type Program struct {
 	Arguments Arguments `mapstructure:"arguments"`
 	// Threads bounds the number of threads of the program's arguments.
 	Threads Bounds `mapstructure:"threads"`
-	// Output says what standard output depends on.
+	// Output is the set of things on which standard output depends.
 	Output Output `mapstructure:"output"`
 	// Races are the places that race detectors must name in the buggy form.
 	Races []Race `mapstructure:"races"`
@@ -68,7 +68,7 @@ type Program struct {
 	Models []Model `mapstructure:"models"`
 	// Shows says in one sentence when and how the bug shows.
 	Shows string `mapstructure:"shows"`
-	// Schedule are options of `heddle run` under which the bug shows within
+	// Schedule holds options of `heddle run` under which the bug shows within
 	// 200 seeds.
 	Schedule []string `mapstructure:"schedule"`
 	// Synchronization compares counts of operations with the original's.
@@ -99,14 +99,14 @@ type Race struct {
 	Kind   RaceKind `mapstructure:"kind"`
 	// Lines are the lines of the accesses as file:line.
 	Lines []string `mapstructure:"lines"`
-	// Why says what goes wrong, or why nothing does.
+	// Why explains the failure, or why there is none.
 	Why string `mapstructure:"why"`
 }
 
-// Synchronization compares the number of a thread's operations with what is
-// published of the original.
+// Synchronization compares the number of a thread's operations with the published
+// number of the original.
 type Synchronization struct {
-	// Original says what the 1995 characterisation reports or implies.
+	// Original is the number that the 1995 characterisation reports or implies.
 	Original string `mapstructure:"original"`
 	// Barriers, Locks and Waits are formulas for the mean number of barrier
 	// waits, mutex acquisitions and condition waits of a thread, over the
@@ -127,7 +127,7 @@ type Case struct {
 	Values    map[string]float64 `mapstructure:"values"`
 }
 
-// Kind is what a program is in the suite for.
+// Kind is the purpose of a program in the suite.
 type Kind string
 
 // The kinds.
@@ -170,20 +170,20 @@ const (
 // UnmarshalText accepts the forms.
 func (f *Form) UnmarshalText(text []byte) error { return oneOf(f, text, Fixed, Buggy) }
 
-// Output is what standard output of the fixed form depends on.
+// Output is the set of things on which standard output of the fixed form depends.
 type Output string
 
-// What outputs depend on.
+// The sets that an output can depend on.
 const (
 	Same    Output = "same"    // arguments except the number of threads
 	Threads Output = "threads" // arguments with the number of threads
 	Varies  Output = "varies"  // the interleaving, too
 )
 
-// UnmarshalText accepts what outputs depend on.
+// UnmarshalText accepts the sets that an output can depend on.
 func (o *Output) UnmarshalText(text []byte) error { return oneOf(o, text, Same, Threads, Varies) }
 
-// RaceKind says what a race is.
+// RaceKind is a class of races.
 type RaceKind string
 
 // Harmful races and other faults, and the four kinds of benign race of Frost
@@ -203,7 +203,7 @@ func (k *RaceKind) UnmarshalText(text []byte) error {
 	return oneOf(k, text, Harmful, LockOrder, UserSync, RedundantWrite, DoubleCheck, Approximate, IntentionalRace)
 }
 
-// Outcome is a class of what a run can come to.
+// Outcome is a class of results of a run.
 type Outcome string
 
 // The outcomes.
@@ -382,7 +382,7 @@ func (p Program) checkFormulas(f *yamlfile.File) error {
 	return nil
 }
 
-// Has tells whether the program has the form.
+// Has reports whether the program has the form.
 func (p Program) Has(form Form) bool { return slices.Contains(p.Forms, form) }
 
 // CommandLine splits one of the program's argument strings into words for that

@@ -14,11 +14,11 @@ import (
 )
 
 // raceyArguments make about as many races as PEREGRINE counts in its racey, whose
-// arguments it does not tell: 167,974 (table 2).
+// arguments the paper does not give: 167,974 (table 2).
 const raceyArguments = "-p 8 -i 19200"
 
-// BenchmarkRaceyRaces is the time to record racey at its full size with all that
-// races need, and to find them relative to the recorded order.
+// BenchmarkRaceyRaces is the time to record racey at its full size with the recordings
+// that races need, and to find them relative to the recorded order.
 func BenchmarkRaceyRaces(b *testing.B) {
 	p, err := Find("racey")
 	if err != nil {

@@ -19,11 +19,11 @@ import (
 	"github.com/heddle-dmt/heddle/sched"
 )
 
-// raceSeeds is in how many runs under heddle the races must show that valgrind
-// saw in one of its own.
+// raceSeeds is the number of runs under heddle in which the races must show that
+// valgrind reports in one run of its own.
 const raceSeeds = 12
 
-// raceDetectors are valgrind's, with what they say of data races alone: not of
+// raceDetectors are valgrind's, with their reports of data races alone: not of
 // the order of locks, nor of conditions that are signalled without the mutex.
 func raceDetectors() []detector {
 	access := map[string]string{
@@ -105,7 +105,7 @@ func raceMachines(t *testing.T, p Program) (list []machineSetup) {
 // TestRacesOfValgrind: every source line that drd or helgrind names in a data
 // race of a buggy form, the happens-before detector names too, for the same
 // program and arguments. A run shows the races of its own interleaving, so several
-// runs are looked at.
+// runs are searched.
 func TestRacesOfValgrind(t *testing.T) {
 	testsize.SkipQuick(t)
 	eachBug(t, func(t *testing.T, p Program) {
@@ -132,11 +132,11 @@ func TestRacesOfValgrind(t *testing.T) {
 }
 
 // TestFixedFormsHaveNoRaces: the happens-before detector names none in a fixed
-// form, which does as little as the buggy one needs to fail.
+// form, with the smallest arguments under which the buggy one fails.
 func TestFixedFormsHaveNoRaces(t *testing.T) {
 	each(t, Fixed, func(t *testing.T, p Program) {
 		if p.Kind == Memory {
-			return // C11's atomic loads and stores are like others in machine code
+			return // C11's atomic loads and stores are plain ones in machine code
 		}
 		bin := build(t, p, Variant{Form: Fixed, Debug: true})
 		arguments := testsize.Pick(p.Trigger(), p.Trigger(), p.Arguments.Test)
@@ -152,9 +152,8 @@ func TestFixedFormsHaveNoRaces(t *testing.T) {
 	})
 }
 
-// TestBenignKinds: of the four kinds of benign races of Frost section 4.2, those
-// that write what was there already are marked, and nothing else is known of the
-// others. docs/races.md has the table.
+// TestBenignKinds: of the four kinds of benign races of Frost section 4.2, redundant
+// writes are marked, and the detector classifies no others. docs/races.md has the table.
 func TestBenignKinds(t *testing.T) {
 	eachBug(t, func(t *testing.T, p Program) {
 		if p.Kind != Benign {

@@ -29,10 +29,10 @@ const timeLimit = 15 * time.Minute
 // slots bounds how many programs run at once in one test process.
 var slots = make(chan struct{}, runtime.NumCPU())
 
-// quick are the programs of the smallest test size: of each kind one.
+// quick are the programs of the smallest test size: one of each kind.
 var quick = []string{"fft", "racey", "scanner", "bounded-buffer", "benign-double-check", "message"}
 
-// result is what a run came to.
+// result is the result of a run.
 type result struct {
 	stdout, stderr string
 	status         int // exit status, or 128+n after a death by signal n
@@ -113,8 +113,8 @@ func build(t testing.TB, p Program, v Variant) string {
 	return path
 }
 
-// turn is the place of a program in the suite, by which its share of what the programs
-// take in turn is chosen.
+// turn is the place of a program in the suite, which selects its share of lists that
+// the programs sample in rotation.
 func turn(p Program) int {
 	all, err := All()
 	if err != nil {
@@ -268,7 +268,7 @@ func TestCommandLine(t *testing.T) {
 	}
 }
 
-// TestRaceLines holds the lines of program.yaml against the comments
+// TestRaceLines compares the lines of program.yaml with the comments
 // "// race: object" in the source.
 func TestRaceLines(t *testing.T) {
 	each(t, Buggy, func(t *testing.T, p Program) {

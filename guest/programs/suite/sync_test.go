@@ -27,7 +27,7 @@ func (c counts) String() string {
 	return fmt.Sprintf("%.1f barriers, %.1f locks, %.1f waits", c.Barriers, c.Locks, c.Waits)
 }
 
-// readCounts reads what a build that counts prints on standard error.
+// readCounts reads the counts that a build with Count prints on standard error.
 func readCounts(t testing.TB, r result, threads int) counts {
 	t.Helper()
 	var barriers, locks, waits float64
@@ -38,7 +38,7 @@ func readCounts(t testing.TB, r result, threads int) counts {
 	return counts{barriers / n, locks / n, waits / n}
 }
 
-// expected is what the formulas of program.yaml say.
+// expected is the value of the formulas of program.yaml.
 func (s *Synchronization) expected(t testing.TB, c Case, threads int) counts {
 	t.Helper()
 	value := func(formula string) float64 {
@@ -51,7 +51,7 @@ func (s *Synchronization) expected(t testing.TB, c Case, threads int) counts {
 	return counts{value(s.Barriers), value(s.Locks), value(s.Waits)}
 }
 
-// agrees tells whether a measured number agrees with a formula.
+// agrees reports whether a measured number agrees with a formula.
 func agrees(got, want, tolerance float64) bool {
 	const rounding = 1e-6
 	return got <= want*tolerance+rounding && got >= want/tolerance-rounding
@@ -101,7 +101,7 @@ func countNatively(t *testing.T, threads int, command []string) counts {
 	return readCounts(t, run(t, timeLimit, nil, command...), threads)
 }
 
-// countRecorded counts what heddle's recorder recognises.
+// countRecorded counts the operations that heddle's recorder recognises.
 func countRecorded(t *testing.T, threads int, command []string) counts {
 	t.Helper()
 	file, err := os.Create(filepath.Join(t.TempDir(), "trace"))
@@ -131,7 +131,7 @@ func countRecorded(t *testing.T, threads int, command []string) counts {
 	return counts{number[event.OpBarrierWait] / n, number[event.OpMutexLock] / n, number[event.OpCondWait] / n}
 }
 
-// allows tells whether measured counts agree with the formulas.
+// allows reports whether measured counts agree with the formulas.
 func (s *Synchronization) allows(got, want counts) bool {
 	return got.Barriers == want.Barriers && agrees(got.Locks, want.Locks, s.Tolerance) && got.Waits <= want.Waits
 }

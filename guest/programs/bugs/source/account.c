@@ -1,5 +1,5 @@
-// A deposit and N withdrawals of an account; each withdrawal looks at the balance in one critical
-// section and pays in another. (account of SCTBench.)
+// A deposit and N withdrawals of an account; each withdrawal reads the balance in one critical
+// section and subtracts from it in another. (account of SCTBench.)
 #include "bugs.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

@@ -1,5 +1,5 @@
 // A driver is stopped while N threads use it: the stop waits until no use is pending, and a use must
-// not begin after it. The buggy form looks whether the driver is being stopped before it counts
+// not begin after it. The buggy form checks whether the driver is being stopped before it counts
 // itself as pending. (The Bluetooth driver of Qadeer and Wu, KISS, PLDI 2004.)
 #include "bugs.h"
 

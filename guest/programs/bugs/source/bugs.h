@@ -1,4 +1,4 @@
-// What the programs of this folder share: their argument N, their threads, and how they fail.
+// Shared by the programs of this folder: their argument N, their threads, and how they fail.
 #ifndef BUGS_H
 #define BUGS_H
 
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Ends the program as a failed assertion does.
+// Ends the program like a failed assertion.
 #define CHECK(condition)                                            \
 	do {                                                        \
 		if (!(condition)) {                                 \

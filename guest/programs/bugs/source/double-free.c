@@ -1,5 +1,5 @@
-// N threads give up their reference to a block, the last one frees it. The buggy form takes the count
-// down and looks at it in two steps. (The class of CVE-2017-6346 and CVE-2019-6133.)
+// N threads drop their reference to a block, and the last one frees it. The buggy form decrements
+// the count and reads it in two steps. (The class of CVE-2017-6346 and CVE-2019-6133.)
 #include "bugs.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

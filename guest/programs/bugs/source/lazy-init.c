@@ -1,4 +1,4 @@
-// N threads use an object that the first one makes. The buggy form looks without the lock, and
+// N threads use an object that the first one makes. The buggy form checks without the lock, and
 // publishes the object before it is complete: double-checked locking. (lazy01 of SCTBench; Bacon
 // and others, The "Double-checked locking is broken" declaration.)
 #include "bugs.h"

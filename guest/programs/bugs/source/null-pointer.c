@@ -1,4 +1,4 @@
-// N threads use a connection that another one closes: the buggy form looks whether it is open, and
+// N threads use a connection that another one closes: the buggy form checks whether it is open, and
 // then reads the pointer again. (The class of CVE-2015-7550 and CVE-2017-2671.)
 #include "bugs.h"
 

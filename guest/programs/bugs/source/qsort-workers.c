@@ -1,6 +1,6 @@
 // Quicksort of N numbers by three workers that share a list of ranges. The buggy form looks for work
-// and for its end in two critical sections, so that a worker may leave, or all may wait, while a
-// range is on its way. (qsort_mt of the RADBench and SCTBench collections, after the multithreaded
+// and for its end in two critical sections, so that a worker may leave, or all may wait, while no
+// list has a range. (qsort_mt of the RADBench and SCTBench collections, after the multithreaded
 // qsort of FreeBSD.)
 #include "bugs.h"
 

@@ -1,5 +1,5 @@
 // One thread puts N values into a queue, another takes them. The buggy form stores a value in one
-// critical section and counts it in the next; the taker expects that both agree. (queue of
+// critical section and counts it in the next; the reader expects that both agree. (queue of
 // SCTBench.)
 #include "bugs.h"
 

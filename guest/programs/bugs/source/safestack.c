@@ -1,7 +1,7 @@
 // A stack of indices without locks from which three threads pop an element, use it and push it
-// back: popping takes the count down before it exchanges the head, so that, in rare schedules of
-// three threads with at least five preemptions, two threads own one element. N is how often each
-// thread does so. (SafeStack, D. Vyukov, 2010; in the CHESS and SCTBench collections.) The fixed form
+// back: popping decrements the count before it exchanges the head, so that, in rare schedules of
+// three threads with at least five preemptions, two threads own one element. Each thread does so N
+// times. (SafeStack, D. Vyukov, 2010; in the CHESS and SCTBench collections.) The fixed form
 // has a lock.
 #include "bugs.h"
 

@@ -1,4 +1,4 @@
-// One thread pushes N values onto a stack, another pops as many; both look at the stack's height
+// One thread pushes N values onto a stack, another pops as many; both read the stack's height
 // before they take the lock. (stack of SCTBench.)
 #include "bugs.h"
 
@@ -23,7 +23,7 @@ static void *consumer(void *unused)
 {
 	for (int i = 0; i < rounds; i++) {
 #ifdef BUGGY
-		bool look = filled; // once true it stays so, though the stack may be empty
+		bool look = filled; // once true it stays true, although the stack may be empty
 		LOCK(lock);
 		if (look) {
 			CHECK(top > 0);

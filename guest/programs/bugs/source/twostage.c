@@ -1,5 +1,5 @@
 // N writers set one datum under one lock and then another under a second lock; N readers expect
-// that whoever sees the first sees the second. (twostage_N of SCTBench; two-stage locking after
+// a thread that sees the first to see the second. (twostage_N of SCTBench; two-stage locking after
 // Artho, Havelund and Biere, High-level data races, 2003.) The fixed form holds the first lock
 // until both are written, and until both are read.
 #include "bugs.h"

@@ -1,6 +1,6 @@
 // N readers use a block that one thread replaces; the buggy form frees the old block as soon as the
 // pointer is changed. (The class of CVE-2016-0728 and CVE-2017-15265: a reference that is counted
-// after the look.)
+// after the pointer is read.)
 #include "bugs.h"
 
 struct block {

@@ -1,6 +1,6 @@
 // The owner of a queue of N tasks puts and takes them at one end, a thief steals at the other. Each
 // task must be executed once. The buggy form takes the last task without the lock when the queue
-// looks longer than one. (The work-stealing queue of the CHESS benchmarks, after Leijen's WSQ and
+// is longer than one. (The work-stealing queue of the CHESS benchmarks, after Leijen's WSQ and
 // Frigo, Leiserson and Randall's THE protocol, PLDI 1998.) Compiled with -DINTERLOCKED, head and
 // tail change by atomic instructions.
 #include "bugs.h"
@@ -15,7 +15,7 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int tasks;
-static int head, tail; // tasks from head up to tail are there
+static int head, tail; // the queue has the tasks from head up to tail
 static int executed[MOST_THREADS];
 
 static void execute(int task)
@@ -24,12 +24,12 @@ static void execute(int task)
 	CHECK(times == 1);
 }
 
-// take removes the newest task; -1: there is none.
+// take removes the newest task; it returns -1 if the queue is empty.
 static int take(void)
 {
 #ifdef BUGGY
 	int t = LOAD(tail) - 1;
-	if (LOAD(head) < t) { // more than one: no thief can want this one
+	if (LOAD(head) < t) { // more than one: no thief can steal this one
 		STORE(tail, t);
 		return t;
 	}
@@ -44,7 +44,7 @@ static int take(void)
 	return task;
 }
 
-// steal removes the oldest task; -1: there is none.
+// steal removes the oldest task; it returns -1 if the queue is empty.
 static int steal(void)
 {
 	LOCK(lock);

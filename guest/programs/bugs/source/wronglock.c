@@ -1,5 +1,5 @@
-// One thread changes a datum under its lock and expects it unchanged in between; N others change
-// it under another lock. (wronglock_N of SCTBench.)
+// One thread changes a datum under its lock and expects no other change in between; N others
+// change it under another lock. (wronglock_N of SCTBench.)
 #include "bugs.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

@@ -1,4 +1,4 @@
-// abort() ends the process by SIGABRT; buffered lines written before it are out, exit handlers do not run.
+// abort() ends the process by SIGABRT; lines written before it are output, exit handlers do not run.
 // signal: SIGABRT
 #include "conformance.h"
 

@@ -1,4 +1,4 @@
-// O_APPEND from eight threads and two processes: every record whole, none lost, each writer's in order.
+// O_APPEND from eight threads and two processes: no record torn or lost, each writer's in order.
 #include "conformance.h"
 
 enum { THREADS = 8, RECORDS = 60, SIZE = 40 };

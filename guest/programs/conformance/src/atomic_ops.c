@@ -45,7 +45,7 @@ static void *work(void *arg)
 			CHECK(p.b == p.a * 2);
 			q = (struct pair){p.a + 1, p.b + 2};
 		} while (!atomic_compare_exchange_weak(&both, &p, q));
-		// What goes through the bag is neither lost nor doubled.
+		// Each value that is exchanged is taken out exactly once.
 		uint64_t out = atomic_exchange(&bag, me * ROUNDS + i);
 		atomic_fetch_add(&bag_out, out);
 	}

@@ -1,4 +1,4 @@
-// brk and sbrk: grow, write, shrink, grow again to zeroes; the raw call answers the old break when refused.
+// brk and sbrk: grow, write, shrink, grow again to zeroes; the raw call returns the old break when refused.
 #include "conformance.h"
 
 int main(void)
@@ -15,7 +15,7 @@ int main(void)
 	SHOW(brk(start + 5000));
 	CHECK(p[0] == 'x' && p[4999] == 'x');
 	SHOW(brk(start + 50000));
-	// Pages given back come anew; the one that was kept keeps its bytes.
+	// Pages that were given back are zero again; the page that was kept has its bytes.
 	char *next = (char *)(((uintptr_t)start + 5000 + 4095) & ~4095ul);
 	for (char *q = next; q < start + 50000; q++)
 		CHECK(*q == 0);
@@ -28,7 +28,7 @@ int main(void)
 	SHOW(brk((void *)4096));
 	SHOW(sbrk(1l << 46) == (void *)-1 ? -1 : 0);
 
-	// A mapping in the way stops it.
+	// A mapping after the break limits its growth.
 	char *wall = mmap((void *)(((uintptr_t)sbrk(0) + (1 << 20)) & ~4095ul), 4096, PROT_READ,
 			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 	CHECK(wall != MAP_FAILED);

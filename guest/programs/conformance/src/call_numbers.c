@@ -1,4 +1,4 @@
-// Numbers of system calls: those that Linux does not know, those of the x32 ABI, and the upper half of RAX, which is ignored.
+// Numbers of system calls: numbers unknown to Linux, numbers of the x32 ABI, and the upper half of RAX, which is ignored.
 #include "conformance.h"
 
 static long raw(unsigned long number)

@@ -20,7 +20,7 @@ static void *pending(void *arg)
 	step = 2;
 	while (step < 3)
 		sched_yield();
-	// The request is pending; turning asynchronous acts on it.
+	// The request is pending; switching to asynchronous acts on it.
 	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL);
 	step = 4;
 	return NULL;

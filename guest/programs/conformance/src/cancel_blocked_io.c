@@ -110,7 +110,7 @@ int main(void)
 		{"accept", by_accept},     {"accept4", by_accept4},   {"open of a FIFO", by_open},
 		{"eventfd", by_eventfd},
 	};
-	// recv of the end that only sends: nothing ever comes.
+	// recv at the sending end: no data ever arrives.
 	int receive = pair[1], send_on = pair[0];
 	for (int i = 0; i < LEN(all); i++) {
 		bool receiver = strncmp(all[i].name, "recv", 4) == 0;

@@ -1,4 +1,4 @@
-// Capabilities of root: capset, the bounding and ambient sets, keepcaps, secure bits, what changes of user ids and programs do to them, and what they override.
+// Capabilities of root: capset, the bounding and ambient sets, keepcaps, secure bits, effects of setuid and execve, and the checks they override.
 // root: yes
 #include "conformance.h"
 
@@ -9,7 +9,7 @@
 #include <sys/fsuid.h>
 #include <sys/prctl.h>
 
-// The host may withhold some capabilities of root; these are looked at.
+// Some hosts withhold capabilities of root; the program uses only these.
 #define B(c) (1u << (c))
 #define LOOKED_AT                                                                                                      \
 	(B(CAP_CHOWN) | B(CAP_DAC_OVERRIDE) | B(CAP_DAC_READ_SEARCH) | B(CAP_FOWNER) | B(CAP_KILL) | B(CAP_SETGID) |   \
@@ -53,7 +53,7 @@ static void show(const char *what)
 	printf(" ids %d %d\n", getuid(), geteuid());
 }
 
-// in_child runs f in a process of its own.
+// in_child runs f in a child process.
 static void in_child(void (*f)(void))
 {
 	pid_t p = fork();
@@ -66,7 +66,7 @@ static void in_child(void (*f)(void))
 	CHECK(status == 0);
 }
 
-// again executes this program, which then shows what it has.
+// again executes this program, which then prints its capabilities.
 static void again(const char *file)
 {
 	char *argv[] = {(char *)file, "shown", NULL};
@@ -173,7 +173,7 @@ static void secure(void)
 	again("/proc/self/exe");
 }
 
-// What is done to files, by who has some capabilities.
+// files shows operations on files that depend on capabilities.
 static void files(const char *what)
 {
 	int fd;
@@ -227,7 +227,7 @@ static void rights(void)
 		unlink("sticky/file");
 		CHECK(chown("secret", 7, 7) == 0);
 	}
-	// Root without capabilities is an ordinary user, who owns what is root's.
+	// Root without capabilities is an ordinary user who owns root's files.
 	CHECK(set(0, LOOKED_AT, 0) == 0);
 	files("root without");
 }
@@ -244,7 +244,7 @@ static void copy(const char *from, const char *to)
 	close(out);
 }
 
-// A program that belongs to root and runs as that, and one of user 1001.
+// A set-user-id program of root that root runs, and one of user 1001.
 static void set_user_id(void)
 {
 	copy("/proc/self/exe", "as-root");
@@ -277,7 +277,7 @@ static void *other_thread(void *arg)
 	return arg;
 }
 
-// Credentials are a thread's own.
+// Each thread has credentials of its own.
 static void *unprivileged(void *arg)
 {
 	CHECK(syscall(SYS_setresuid, 1000, 1000, 1000) == 0);
@@ -291,7 +291,7 @@ static void threads(void)
 	finish(start(unprivileged, NULL));
 	SHOW(chown("thread", 5, 5));
 	finish(start(other_thread, NULL));
-	CHECK(setresuid(1000, 1000, 1000) == 0); // of all threads, by the C library
+	CHECK(setresuid(1000, 1000, 1000) == 0); // for all threads, by the C library
 	finish(start(other_thread, NULL));
 }
 

@@ -1,4 +1,4 @@
-// Every clock: never back, consistent with its kin, resolutions, gettimeofday and time; over threads; refusals.
+// Every clock: monotonic, consistent with related clocks, resolutions, gettimeofday and time; over threads; refusals.
 #include "conformance.h"
 
 #include <sys/time.h>
@@ -47,7 +47,7 @@ int main(void)
 		}
 		printf("%s: monotone\n", clock_[i].name);
 	}
-	// They all move.
+	// All of them advance.
 	int64_t begin[LEN(clock_)];
 	for (int i = 0; i < LEN(clock_); i++)
 		begin[i] = now(clock_[i].id);
@@ -60,11 +60,11 @@ int main(void)
 	printf("all move\n");
 	CHECK(now(CLOCK_MONOTONIC) - begin[1] >= now(CLOCK_THREAD_CPUTIME_ID) - begin[8] - MSEC);
 
-	// A coarse clock lags behind the fine one by less than a tick or two.
+	// A coarse clock is less than a tick or two late.
 	int64_t coarse = now(CLOCK_MONOTONIC_COARSE), fine = now(CLOCK_MONOTONIC);
 	CHECK(coarse <= fine);
 	CHECK(now(CLOCK_REALTIME_COARSE) <= now(CLOCK_REALTIME));
-	// The real time is after this program was written and before the year 2100.
+	// The real time is after the year of this program and before the year 2100.
 	int64_t real = now(CLOCK_REALTIME);
 	CHECK(real > 1500000000 * SEC && real < 4100000000 * SEC);
 	struct timeval tv;

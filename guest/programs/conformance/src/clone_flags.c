@@ -1,4 +1,4 @@
-// clone by hand: what CLONE_VM, FILES, FS, SIGHAND, PARENT and VFORK share, exit signals, combinations refused.
+// clone directly: the effects of CLONE_VM, FILES, FS, SIGHAND, PARENT and VFORK, exit signals, refused combinations.
 #include "conformance.h"
 
 #include <sys/prctl.h>
@@ -88,7 +88,7 @@ int main(void)
 	SHOW(make(leave, CLONE_THREAD | CLONE_SIGHAND));
 	SHOW(make(leave, CLONE_FS | CLONE_NEWNS));
 
-	// Other exit signals, and none: then only __WCLONE or __WALL finds the child.
+	// With another exit signal, or 0, only __WCLONE or __WALL finds the child.
 	on_signal(SIGUSR2, handler, SA_RESTART);
 	int status, pid = make(leave, SIGUSR2);
 	CHECK(pid > 0);
@@ -106,7 +106,7 @@ int main(void)
 	printf("VFORK: child was through %d\n", variable == 77);
 	CHECK(wait_for(pid) == 0);
 
-	// CLONE_PARENT makes a brother; a child of our child becomes ours.
+	// With CLONE_PARENT the new process is a sibling: a child of our child is our child.
 	variable = getpid();
 	int middle = fork();
 	CHECK(middle >= 0);
@@ -119,7 +119,7 @@ int main(void)
 	CHECK(wait(&status) > 0);
 	printf("brother: %s\n", status_text(status));
 
-	// PARENT_SETTID without a thread.
+	// CLONE_PARENT_SETTID for a new process.
 	int ptid = 0;
 	pid = syscall(SYS_clone, CLONE_PARENT_SETTID | SIGCHLD, NULL, &ptid, NULL, 0);
 	CHECK(pid >= 0);

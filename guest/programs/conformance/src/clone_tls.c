@@ -1,4 +1,4 @@
-// CLONE_SETTLS by hand: a thread without libc on thread-local storage of its own, its id stored and cleared, bad bases refused.
+// CLONE_SETTLS directly: a thread without libc on thread-local storage of its own, its id stored and cleared, bad bases refused.
 #include "conformance.h"
 
 #include <linux/futex.h>

@@ -1,4 +1,4 @@
-// Condition variable: signal with nobody waiting, ping-pong of two threads, broadcast to many.
+// Condition variable: signal without a waiter, ping-pong of two threads, broadcast to many.
 #include "conformance.h"
 
 static pthread_mutex_t mu = PTHREAD_MUTEX_INITIALIZER;

@@ -1,9 +1,9 @@
-// What all conformance programs share: checks, result printing, and short
-// forms of the calls that nearly every one of them makes.
+// Shared by all conformance programs: checks, result printing, and short
+// forms of calls that nearly all of them make.
 //
-// A program prints only what is the same on every run of every correct Linux:
-// results and errno names, never addresses, ids or times. What it cannot print
-// it CHECKs.
+// A program prints only output that is the same on every run of every correct
+// Linux: results and errno names, never addresses, ids or times. It CHECKs the
+// values that it cannot print.
 #ifndef CONFORMANCE_H
 #define CONFORMANCE_H
 
@@ -83,7 +83,7 @@ static inline void show_error(const char *call, int e)
 	printf("%s: %s\n", call, errname(e));
 }
 
-// Output is line-buffered whatever it goes to, so that fork never copies it
+// Output is line-buffered, also to a file or pipe, so that fork never copies it
 // and a death by signal never loses it.
 __attribute__((constructor)) static void line_buffered(void)
 {
@@ -127,7 +127,7 @@ static inline struct timespec after(clockid_t c, int64_t ns)
 	return from_ns(now(c) + ns);
 }
 
-// nap gives the others a moment. It makes an interesting interleaving likely;
+// nap gives other threads time to run. It makes an interesting interleaving likely;
 // no program's output may depend on it.
 static inline void nap(void)
 {
@@ -159,7 +159,7 @@ static inline int wait_for(pid_t pid)
 	return status;
 }
 
-// status_text says how a wait status ended; the text is valid until the next
+// status_text describes a wait status; the text is valid until the next
 // call on the same thread.
 static inline const char *status_text(int status)
 {

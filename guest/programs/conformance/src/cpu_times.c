@@ -39,7 +39,7 @@ int main(void)
 	clock_t clock0 = clock();
 	pthread_t p = start(burner, NULL);
 	finish(p);
-	// The thread's time is the process's, not ours.
+	// The other thread's time counts for the process, not for this thread.
 	CHECK(now(CLOCK_PROCESS_CPUTIME_ID) - process0 >= 4 * MSEC);
 	CHECK(now(CLOCK_THREAD_CPUTIME_ID) - thread0 < now(CLOCK_PROCESS_CPUTIME_ID) - process0);
 	CHECK(used(RUSAGE_SELF) >= self0 && clock() >= clock0);

@@ -5,7 +5,7 @@
 
 static void *use_stack(void *arg)
 {
-	// Touch most of the stack that was asked for.
+	// Touch most of the stack that was requested.
 	size_t n = (size_t)(uintptr_t)arg;
 	volatile char big[n];
 	for (size_t i = 0; i < n; i += 1024)
@@ -70,7 +70,7 @@ int main(void)
 	SHOWE(pthread_create(&t, &a, use_stack, (void *)(100 * 1024)));
 	SHOWE(pthread_join(t, &r));
 	printf("sum %ld\n", (long)r);
-	// A guard that leaves no stack.
+	// A guard as large as the whole stack.
 	SHOWE(pthread_attr_setguardsize(&a, 1 << 20));
 	SHOWE(pthread_create(&t, &a, use_stack, NULL));
 	SHOWE(pthread_attr_destroy(&a));

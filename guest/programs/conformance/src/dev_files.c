@@ -1,4 +1,4 @@
-// /dev/null, zero, full, random and urandom, the descriptors in /dev/fd, and what is not a terminal.
+// /dev/null, zero, full, random and urandom, the descriptors in /dev/fd, and isatty of files that are no terminals.
 #include "conformance.h"
 
 #include <sys/random.h>

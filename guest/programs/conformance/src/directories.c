@@ -1,4 +1,4 @@
-// mkdir, rmdir and unlink of directories: what exists, is not empty, is in use, is the current one, or a dot.
+// mkdir, rmdir and unlink of directories that exist, are not empty, are in use, are the current one, or are named by a dot.
 #include "conformance.h"
 
 int main(void)
@@ -30,7 +30,7 @@ int main(void)
 	SHOW(rmdir("link/"));
 	SHOW(unlink("link"));
 
-	// The current directory may go away under one's feet.
+	// The current directory can be removed.
 	CHECK(mkdir("cwd", 0755) == 0 && chdir("cwd") == 0);
 	SHOW(rmdir("../cwd"));
 	char buf[4096];
@@ -42,7 +42,7 @@ int main(void)
 	SHOW(chdir(".."));
 	SHOW(access("a", F_OK));
 
-	// Deeper than a path name can say.
+	// A tree deeper than the longest path name.
 	int levels = 0;
 	memset(buf, 'd', 200);
 	buf[200] = 0;

@@ -1,4 +1,4 @@
-// The dynamic loader at run time: dlsym of everything, dladdr, dl_iterate_phdr, dlinfo, errors, many threads that open and close.
+// The dynamic loader at run time: dlsym of functions and data, dladdr, dl_iterate_phdr, dlinfo, errors, many threads that open and close.
 // link: -ldl -rdynamic
 // static: no (dlopen)
 // plugin: yes

@@ -33,7 +33,7 @@ int main(void)
 	SHOW(other);
 	SHOW(lseek(other, 0, SEEK_CUR));
 
-	// dup2 closes what was there; the lowest free number is next.
+	// dup2 closes the old file of its target; the lowest free number is next.
 	SHOW(dup2(other, 10));
 	SHOW(close(4));
 	SHOW(dup(other));

@@ -1,4 +1,4 @@
-// Wild pointers given to system calls: EFAULT, no crash, no partial harm.
+// Wild pointers given to system calls: EFAULT, no crash, no partial effect.
 #include "conformance.h"
 
 #include <poll.h>
@@ -68,7 +68,7 @@ int main(void)
 	SHOW(RAW(chdir, bad));
 	SHOW(RAW(utimensat, AT_FDCWD, "file", bad, 0));
 
-	// Across the edge of a hole: a pipe gives all or nothing, readv what fits.
+	// Across the start of a hole: a pipe transfers all or nothing, readv the part that fits.
 	SHOW(read(ends[0], hole + 4096 - 2, 3));
 	SHOW(read(ends[0], hole, 3));
 	CHECK(lseek(fd, 0, SEEK_SET) == 0);
@@ -76,7 +76,7 @@ int main(void)
 	SHOW(readv(fd, v, 2));
 	SHOW(lseek(fd, 0, SEEK_CUR));
 	printf("%.4s\n", hole);
-	// A string that runs into a hole.
+	// A string that ends in a hole.
 	memset(hole, 'x', 4096);
 	SHOW(open(hole + 4000, O_RDONLY));
 	return 0;

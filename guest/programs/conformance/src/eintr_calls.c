@@ -1,4 +1,4 @@
-// Every kind of blocking call under signals: EINTR without SA_RESTART; with it, those that restart and those that do not.
+// Every kind of blocking call under signals: EINTR without SA_RESTART; with it some calls restart and others do not.
 #include "conformance.h"
 
 #include <poll.h>

@@ -1,4 +1,4 @@
-// The environment: getenv, setenv, putenv, unsetenv, clearenv, what a child by exec gets; auxv strings.
+// The environment: getenv, setenv, putenv, unsetenv, clearenv, the environment of a child after exec; auxv strings.
 #include "conformance.h"
 
 #include <sys/auxv.h>

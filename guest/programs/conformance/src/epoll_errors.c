@@ -48,7 +48,7 @@ int main(void)
 	int r = epoll_pwait2(ep, ev, 4, &(struct timespec){0, MSEC}, NULL);
 	CHECK(r == 0 || (r == -1 && errno == ENOSYS));
 
-	// An epoll is itself something to wait for.
+	// An epoll instance can itself be polled.
 	int outer = epoll_create1(0);
 	SHOW(ctl(outer, EPOLL_CTL_ADD, ep, EPOLLIN));
 	SHOW(epoll_wait(outer, ev, 4, 0));

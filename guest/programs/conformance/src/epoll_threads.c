@@ -22,7 +22,7 @@ static void *worker(void *arg)
 		CHECK(eventfd_read(fd[i], &v) == 0);
 		taken[i] += v;
 		total += v;
-		// Taken alone: nobody else was told of this source meanwhile.
+		// One-shot: no other thread was woken for this descriptor meanwhile.
 		ev.events = EPOLLIN | EPOLLONESHOT;
 		CHECK(epoll_ctl(ep, EPOLL_CTL_MOD, fd[i], &ev) == 0);
 	}

@@ -1,4 +1,4 @@
-// epoll: level and edge triggering, one shot, re-arming, data, order of readiness, what happens to closed descriptors.
+// epoll: level and edge triggering, one shot, re-arming, data, order of readiness, entries of closed descriptors.
 #include "conformance.h"
 
 #include <sys/epoll.h>
@@ -84,7 +84,7 @@ int main(void)
 	CHECK(close(twin) == 0);
 	wait_("both closed");
 
-	// The limit of events; those left out come first the next time.
+	// The limit of events; the events left out are first the next time.
 	int fd[6];
 	for (int i = 0; i < LEN(fd); i++) {
 		fd[i] = eventfd(1, 0);

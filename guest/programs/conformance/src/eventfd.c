@@ -76,7 +76,7 @@ int main(void)
 	CHECK(fcntl(sem, F_SETFL, O_NONBLOCK) == 0);
 	SHOW(read(sem, &v, 8));
 
-	// Nothing that was added is lost.
+	// No added value is lost.
 	work = eventfd(0, 0);
 	for (int i = 0; i < LEN(t); i++)
 		t[i] = start(adder, NULL);
@@ -97,7 +97,7 @@ int main(void)
 	SHOW(read(work, &v, 8));
 	printf("from the child %lu\n", v);
 	CHECK(wait_for(pid) == 0);
-	// A blocked writer goes on when a reader makes room.
+	// A blocked writer continues when a reader makes room.
 	CHECK(eventfd_write(work, UINT64_MAX - 1) == 0);
 	t[0] = start(adder, NULL);
 	nap();

@@ -1,4 +1,4 @@
-// exec of what is no program: missing, directory, text, empty, damaged ELF; scripts with interpreters of all kinds.
+// exec of files that are no programs: missing, directory, text, empty, damaged ELF; scripts with interpreters of all kinds.
 #include "conformance.h"
 
 static char self[4096];

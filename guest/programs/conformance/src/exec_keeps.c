@@ -1,4 +1,4 @@
-// What exec keeps and what it ends: ids, folder, umask, limits, descriptors, locks, names, memory, exit handlers, threads.
+// State that exec keeps or ends: ids, folder, umask, limits, descriptors, locks, names, memory, exit handlers, threads.
 #include "conformance.h"
 
 #include <sys/prctl.h>
@@ -69,14 +69,14 @@ int main(int argc, char **argv)
 	CHECK(prctl(PR_SET_NAME, "before") == 0);
 	alarm(1000);
 	start(idle, NULL);
-	// A child that is already dead is still there to be waited for.
+	// A child that has already ended can still be waited for.
 	pid_t pid = fork();
 	CHECK(pid >= 0);
 	if (pid == 0)
 		_exit(3);
 	siginfo_t si;
 	CHECK(waitid(P_PID, pid, &si, WEXITED | WNOWAIT) == 0);
-	// Closing descriptors drops POSIX locks, so take the lock by one that stays.
+	// Closing any descriptor of a file drops its POSIX locks, so the lock is taken last.
 	CHECK(close(fd) == 0 && close(11) == 0 && close(12) == 0);
 	CHECK(dup3(10, 11, O_CLOEXEC) == 11);
 	CHECK(close(11) == 0 && fcntl(10, F_SETLK, &l) == 0);

@@ -7,14 +7,14 @@
 
 extern char **environ;
 
-// report is what the program prints when it was started from the file.
+// report is the output of the program after it was started from the file.
 static int report(int argc, char **argv)
 {
 	char name[16], exe[256] = {0};
 	CHECK(prctl(PR_GET_NAME, name) == 0);
 	CHECK(readlink("/proc/self/exe", exe, sizeof exe - 1) > 0);
 	printf("file %s, exe %s\n", (char *)getauxval(AT_EXECFN), exe);
-	// Of a file that execveat finds without a path, newer kernels show another name.
+	// Newer kernels report another name for a file that execveat finds without a path.
 	if (getenv("NAMED"))
 		printf("name %s\n", name);
 	for (int i = 2; i < argc; i++)
@@ -74,7 +74,7 @@ static int by_dev(int fd)
 	return execve(path, arguments, environ);
 }
 
-// opened_again has the file open for writing by a name besides.
+// opened_again opens the file for writing a second time, by name.
 static int opened_again(int fd)
 {
 	char path[64];
@@ -119,7 +119,7 @@ static void scripts(void)
 	}
 }
 
-// running changes the file while it runs.
+// running writes to the file while it is executed.
 static void running(void)
 {
 	int fd = copy_of_self(MFD_ALLOW_SEALING), ready[2], go[2];

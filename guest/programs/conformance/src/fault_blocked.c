@@ -1,4 +1,4 @@
-// A fault whose signal is blocked or ignored kills all the same; one inside its own handler kills; by raise it does not.
+// A fault whose signal is blocked or ignored kills all the same; so does one inside its own handler; raise does not.
 #include "conformance.h"
 
 static void in_child(const char *what, void (*f)(void))

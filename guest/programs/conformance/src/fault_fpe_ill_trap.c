@@ -1,4 +1,4 @@
-// SIGFPE, SIGILL, SIGTRAP and privileged instructions: code, address and resumption behind the instruction.
+// SIGFPE, SIGILL, SIGTRAP and privileged instructions: code, address and resumption after the instruction.
 #include "conformance.h"
 
 #include <ucontext.h>
@@ -51,7 +51,7 @@ int main(void)
 	__asm__ volatile("lea 1f(%%rip), %0\n 1: ud2\n" : "=r"(ip));
 	show("ud2", "ILL_ILLOPN", ILL_ILLOPN, ip);
 
-	// The trap is reported behind the breakpoint.
+	// The trap is reported after the breakpoint.
 	skip = 0;
 	__asm__ volatile("lea 1f(%%rip), %0\n int3\n 1:\n" : "=r"(ip));
 	printf("int3: SIG%s, SI_KERNEL %d, ip behind it %d\n", sigabbrev_np(sig_seen), code_seen == SI_KERNEL, ip_seen == ip);

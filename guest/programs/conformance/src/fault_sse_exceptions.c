@@ -1,4 +1,4 @@
-// Unmasked SSE exceptions: SIGFPE with the code of the kind at the instruction itself, which has not been done.
+// Unmasked SSE exceptions: SIGFPE with the code of the kind at the instruction itself, which has had no effect.
 // link: -lm
 // engine: no (it raises no SSE exceptions; docs/engine.md)
 #include "conformance.h"

@@ -1,4 +1,4 @@
-// utimensat, futimens, utimes: exact times, UTIME_NOW, UTIME_OMIT, of links too; writes and renames move times on.
+// utimensat, futimens, utimes: exact times, UTIME_NOW, UTIME_OMIT, of links too; writes and renames update times.
 #include "conformance.h"
 
 #include <sys/time.h>
@@ -59,7 +59,7 @@ int main(void)
 	SHOW(utimensat(999, "file", t, 0));
 	SHOW(syscall(SYS_utimensat, fd, NULL, t, 0));
 
-	// A write moves mtime and ctime to now, a chmod only ctime.
+	// A write sets mtime and ctime to the current time, a chmod only ctime.
 	struct stat a = get("file");
 	CHECK(write(fd, "y", 1) == 1);
 	struct stat b = get("file");
@@ -74,11 +74,11 @@ int main(void)
 	b = get("file");
 	printf("now: %d\n", b.st_mtim.tv_sec > 2 && b.st_atim.tv_sec > 1);
 	CHECK(futimens(fd, NULL) == 0);
-	// The clock of files is the realtime clock, give or take a tick.
+	// File times are those of the realtime clock, with the precision of a tick.
 	int64_t off = now(CLOCK_REALTIME) - to_ns(get("file").st_mtim);
 	printf("close to the clock: %d\n", off > -SEC && off < 600 * SEC);
 
-	// A directory's mtime moves when an entry comes or goes.
+	// A directory's mtime changes when an entry is added or removed.
 	CHECK(mkdir("dir", 0755) == 0);
 	CHECK(utimensat(AT_FDCWD, "dir", (struct timespec[2]){{1, 0}, {1, 0}}, 0) == 0);
 	write_file("dir/x", "");

@@ -29,7 +29,7 @@ int main(void)
 	printf("%d %d %s\n", global, local, heap);
 	CHECK(getpid() == me);
 
-	// A tree of processes, three deep, three wide: the sum comes back up.
+	// A tree of processes, three deep, three wide: each exit status is the sum of its subtree.
 	int depth = 0, sum = 1, children = 0;
 	pid_t child[3];
 	bool root = true;

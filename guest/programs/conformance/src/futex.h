@@ -13,8 +13,8 @@ static inline long futex(atomic_uint *word, int op, uint32_t val, const void *ti
 	return syscall(SYS_futex, word, op, val, timeout_or_val2, word2, val3);
 }
 
-// count_sleepers counts the threads that wait for a word: requeued to where they are,
-// they stay and are counted.
+// count_sleepers counts the threads that wait for a word by requeueing them to the same
+// word.
 static inline long count_sleepers(atomic_uint *word, int flags)
 {
 	long n = futex(word, FUTEX_REQUEUE | flags, 0, (void *)INT_MAX, word, 0);
@@ -23,10 +23,10 @@ static inline long count_sleepers(atomic_uint *word, int flags)
 }
 
 // gather moves n waiters from one word to another, one at a time, and returns
-// when exactly so many sleep on the second: FUTEX_REQUEUE moves sleepers only,
-// so this is how a program knows that its threads are asleep. Linux may still wake
-// one for something that happened before it slept, as a page fault that had to wait for
-// another thread; it then queues again on the first word. They must stay for a while.
+// when n more sleep on the second: FUTEX_REQUEUE moves sleepers only,
+// so a program knows then that its threads are asleep. Linux may still wake one for an
+// earlier event, such as a page fault that had to wait for another thread; that thread
+// then queues again on the first word. The n waiters must stay for a while.
 static inline void gather(atomic_uint *from, atomic_uint *to, int n, int flags)
 {
 	long before = count_sleepers(to, flags);

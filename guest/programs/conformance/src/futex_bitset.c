@@ -22,8 +22,8 @@ static void show(const char *what)
 	printf("\n");
 }
 
-// wake keeps trying until n sleepers that match have been woken: one that is
-// not yet asleep cannot be.
+// wake repeats until n sleepers that match have been woken: a thread that is
+// not yet asleep cannot be woken.
 static void wake(unsigned bits, int n)
 {
 	int got = 0;

@@ -1,4 +1,4 @@
-// After fork a futex in private memory is two: neither private nor shared wakes cross from parent to child.
+// After fork a futex in private memory is two futexes: neither private nor shared wakes cross from parent to child.
 #include "futex.h"
 
 static atomic_uint word, room;

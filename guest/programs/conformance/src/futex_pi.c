@@ -1,4 +1,4 @@
-// PI futexes: lock, trylock, unlock, hand-over, time-outs, owners that die, deadlocks, and what is refused.
+// PI futexes: lock, trylock, unlock, hand-over, time-outs, owners that die, deadlocks, and refused calls.
 #include "futex.h"
 
 #ifndef FUTEX_LOCK_PI2
@@ -45,7 +45,7 @@ static void alone(void)
 	SHOW(futex(&word, FUTEX_LOCK_PI_PRIVATE, 0, NULL, NULL, 0));
 	show_word("of an owner that died", &word, me);
 	SHOW(futex(&word, FUTEX_UNLOCK_PI_PRIVATE, 0, NULL, NULL, 0));
-	word = 0x3ffffff0; // nobody's id
+	word = 0x3ffffff0; // the id of no thread
 	SHOW(futex(&word, FUTEX_LOCK_PI_PRIVATE, 0, NULL, NULL, 0));
 	SHOW(futex(&word, FUTEX_UNLOCK_PI_PRIVATE, 0, NULL, NULL, 0));
 	word = 0;
@@ -68,7 +68,7 @@ static void *contender(void *arg)
 	tid = gettid();
 	long r = futex(&word, FUTEX_LOCK_PI_PRIVATE, 0, NULL, NULL, 0);
 	int e = errno;
-	while (!told) // what the one who gave it has done
+	while (!told) // the unlocking thread has printed its result
 		nap();
 	printf("%s: %s\n", (char *)arg, r == 0 ? "has it" : errname(e));
 	show_word("then", &word, gettid());
@@ -89,7 +89,7 @@ static pthread_t waiting(void *(*f)(void *), void *arg)
 
 static void contended(void)
 {
-	word = gettid(); // as the C library locks it
+	word = gettid(); // like the fast path of the C library
 	pthread_t a = waiting(contender, "first"), b = waiting(contender, "second");
 	show_word("two wait", &word, gettid());
 	SHOW(step);
@@ -110,7 +110,7 @@ static void *holder(void *arg)
 	step = 1;
 	while (step != 2)
 		nap();
-	return NULL; // with the lock
+	return NULL; // ends with the lock held
 }
 
 static void dies(void)
@@ -126,7 +126,7 @@ static void dies(void)
 	finish(a);
 	show_word("at the end", &word, 0);
 	word = 0;
-	// Without anybody waiting the word stays as it is, and leads nowhere.
+	// Without a waiter the kernel does not change the word of an owner that ends.
 	step = 0;
 	h = start(holder, NULL);
 	while (step != 1)
@@ -240,7 +240,7 @@ static void *plain(void *arg)
 	return arg;
 }
 
-// A word that is waited for otherwise is no lock.
+// Locking fails on a word that has a waiter of plain FUTEX_WAIT.
 static void mixed(void)
 {
 	word = 0x3ffffff0;
@@ -287,7 +287,7 @@ static void shared(void)
 		SHOW(futex(w, FUTEX_TRYLOCK_PI, 0, NULL, NULL, 0));
 		CHECK(futex(w, FUTEX_LOCK_PI, 0, NULL, NULL, 0) == 0);
 		show_word("the child has it", w, getpid());
-		_exit(0); // with it
+		_exit(0); // ends with the lock held
 	}
 	while ((*w & FUTEX_WAITERS) == 0)
 		nap();

@@ -1,4 +1,4 @@
-// Priorities at futexes: who is woken first, who gets a lock, and whose priority its owner inherits, by way of others too.
+// Priorities at futexes: order of waking, order of locking, and inherited priorities, also through chains of owners.
 // root: yes
 #include "futex.h"
 
@@ -108,7 +108,7 @@ static void lock_order(void)
 		show("main", gettid());
 	}
 	struct sched_param p;
-	SHOW(sched_getparam(0, &p) == 0 && p.sched_priority == 0); // its own is another matter
+	SHOW(sched_getparam(0, &p) == 0 && p.sched_priority == 0); // its own priority does not change
 	SHOW(sched_setscheduler(list[0].tid, SCHED_FIFO, &(struct sched_param){20}));
 	show("main", gettid());
 	SHOW(sched_setscheduler(list[0].tid, SCHED_OTHER, &(struct sched_param){0}));
@@ -123,7 +123,7 @@ static void lock_order(void)
 	CHECK(lock == 0);
 }
 
-// Has the second lock, and waits for the first.
+// middle holds the second lock and waits for the first.
 static void *middle(void *arg)
 {
 	CHECK(futex(&second, FUTEX_LOCK_PI_PRIVATE, 0, NULL, NULL, 0) == 0);
@@ -160,7 +160,7 @@ static void chain(void)
 	begin(&b);
 	show("main", gettid());
 	show("middle", m.tid);
-	finish(b.t); // its time-out takes back what was inherited
+	finish(b.t); // its time-out ends the inheritance
 	show("main", gettid());
 	show("middle", m.tid);
 	go = 0;

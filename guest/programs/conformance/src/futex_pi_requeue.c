@@ -85,7 +85,7 @@ int main(void)
 	SHOW(futex(&word, FUTEX_CMP_REQUEUE_PI_PRIVATE, 1, (void *)1, &lock, 7));
 	SHOW(futex(&word, FUTEX_CMP_REQUEUE_PI_PRIVATE, 1, (void *)1, &word, 0));
 
-	// The lock is free: the first gets it, the others wait for it.
+	// The lock is free: the first waiter gets it, the others wait for it.
 	pthread_t t[4];
 	for (int i = 0; i < LEN(t); i++)
 		t[i] = waiting(waiter, i);
@@ -99,7 +99,7 @@ int main(void)
 	SHOW(got);
 	CHECK(lock == 0);
 
-	// The lock is held: they all wait for it, and some for the word still.
+	// The lock is held: all requeued threads wait for it, and the rest for the word.
 	SHOW(futex(&lock, FUTEX_LOCK_PI_PRIVATE, 0, NULL, NULL, 0));
 	for (int i = 0; i < LEN(t); i++)
 		t[i] = waiting(waiter, 10 + i);

@@ -1,4 +1,4 @@
-// FUTEX_REQUEUE and FUTEX_CMP_REQUEUE: how many wake, how many move, and who wakes afterwards.
+// FUTEX_REQUEUE and FUTEX_CMP_REQUEUE: the number of woken and of moved threads, and later wakes of each.
 #include "futex.h"
 
 static atomic_uint a, b, c;
@@ -32,7 +32,7 @@ int main(void)
 	// Plain requeue counts the same way.
 	SHOW(futex(&b, FUTEX_REQUEUE_PRIVATE, 1, (void *)1, &c, 0));
 	printf("moved %ld\n", wake(&c, INT_MAX));
-	// Onto itself: nobody leaves.
+	// Onto the same word: no thread is moved.
 	SHOW(futex(&b, FUTEX_REQUEUE_PRIVATE, 0, (void *)INT_MAX, &b, 0));
 	SHOW(futex(&b, FUTEX_CMP_REQUEUE_PRIVATE, 0, (void *)0, &c, 7));
 	printf("left %ld\n", wake(&b, INT_MAX));

@@ -1,4 +1,4 @@
-// Robust lists by raw system call: what the kernel does with each word of the list when a process or thread dies.
+// Robust lists by raw system call: the kernel's change of each word of the list when a process or thread dies.
 #include "futex.h"
 
 struct node {
@@ -27,8 +27,8 @@ static void *link_to(int i)
 	return i < 0 ? (void *)&s->head.list : (void *)&s->node[i].link;
 }
 
-// die holds node 0 plainly, 1 with waiters, 2 as somebody else's; 3 is taken
-// but pending, 4 is not on the list.
+// die holds node 0, node 1 with waiters, and node 2 with another thread's id; node 3 is
+// pending, and node 4 is not on the list.
 static void die(void)
 {
 	unsigned me = gettid();
@@ -102,7 +102,7 @@ int main(void)
 	printf("thread\n");
 	all(tid);
 
-	// A list that leads into nowhere is given up, silently.
+	// The kernel stops without an error at an address that is not mapped.
 	memset(s, 0, sizeof *s);
 	pid = fork();
 	CHECK(pid >= 0);
@@ -117,7 +117,7 @@ int main(void)
 	printf("broken list: %s\n", status_text(wait_for(pid)));
 	show("first node", 0, pid);
 
-	// So is a circle.
+	// It also stops in a circular list.
 	pid = fork();
 	CHECK(pid >= 0);
 	if (pid == 0) {

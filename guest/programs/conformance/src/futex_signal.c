@@ -42,8 +42,8 @@ int main(void)
 	printf("with time-out: %s\n", errname(signalled(&far, 0)));
 	on_signal(SIGUSR1, handler, SA_RESTART);
 	printf("restarted: %s\n", errname(signalled(NULL, 5)));
-	// With a time-out the call goes on only after a signal without handler;
-	// SIGCONT is such a one, and the time-out stays where it was.
+	// With a time-out the call continues only after a signal without handler,
+	// such as SIGCONT, and its deadline does not change.
 	int64_t begin = now(CLOCK_MONOTONIC);
 	returned = 0;
 	pthread_t p = start(sleeper, &near);

@@ -35,7 +35,7 @@ int main(void)
 	CHECK(now(CLOCK_REALTIME) >= to_ns(t));
 	t = (struct timespec){0, 0};
 	SHOW(futex(&word, FUTEX_WAIT_BITSET_PRIVATE | FUTEX_CLOCK_REALTIME, 0, &t, NULL, 1));
-	// A changed word is noticed before the time is.
+	// The value is compared before the time is checked.
 	SHOW(futex(&word, FUTEX_WAIT_BITSET_PRIVATE | FUTEX_CLOCK_REALTIME, 1, &t, NULL, 1));
 
 	for (intptr_t how = 0; how < 3; how++) {

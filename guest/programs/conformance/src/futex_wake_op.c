@@ -1,4 +1,4 @@
-// FUTEX_WAKE_OP: every operation and comparison, the shifted argument, and whom it wakes on either word.
+// FUTEX_WAKE_OP: every operation and comparison, the shifted argument, and the threads it wakes on either word.
 #include "futex.h"
 
 static atomic_uint a, b, spare;
@@ -29,7 +29,7 @@ static void arithmetic(void)
 	SHOW(futex(&a, FUTEX_WAKE_OP_PRIVATE, 1, (void *)1, &b, FUTEX_OP(7, 1, FUTEX_OP_CMP_EQ, 0)));
 }
 
-// compare puts one sleeper on b and tells whether the operation, which leaves
+// compare puts one sleeper on b and reports whether the operation, which leaves
 // b as it is, wakes it.
 static void compare(const char *name, int cmp, int arg)
 {

@@ -1,4 +1,4 @@
-// pthread_getattr_np of threads and of the main thread; default attributes; the stack bounds hold the stack pointer.
+// pthread_getattr_np of threads and of the main thread; default attributes; the stack pointer lies within the stack bounds.
 #include "conformance.h"
 
 #include <sys/resource.h>

@@ -1,4 +1,4 @@
-// User and group ids, supplementary groups, setting them to what they are; prctl settings that anyone may change.
+// User and group ids, supplementary groups, setting them to their present values; prctl settings open to unprivileged users.
 #include "conformance.h"
 
 #include <grp.h>

@@ -36,7 +36,7 @@ int main(void)
 		t[i] = start(work, NULL);
 	for (int i = 0; i < LEN(t); i++)
 		printf("%ld\n", (long)finish(t[i]));
-	// The C library's own: each length and alignment of copying, filling, comparing.
+	// The C library's IFUNC symbols: each length and alignment of copying, filling, comparing.
 	static unsigned char a[5000], b[5000];
 	for (int n = 0; n < 600; n += 1 + n / 20)
 		for (int shift = 0; shift < 33; shift += 8) {

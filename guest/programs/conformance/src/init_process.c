@@ -1,4 +1,4 @@
-// Process 1 is there, is none of the program's, and inherits its orphans, unless a nearer ancestor has asked for them.
+// Process 1 exists, is not one of the program's, and inherits its orphans unless a nearer ancestor is a subreaper.
 #include "conformance.h"
 
 #include <dirent.h>
@@ -12,7 +12,7 @@ static void orphan(int out)
 		nap();
 	pid_t parent = getppid();
 	char text[200];
-	// It may be somebody else's who has asked for orphans.
+	// The new parent may be another subreaper.
 	snprintf(text, sizeof text, "orphan: not the grandparent's %d, has a parent %d, may not wait %d\n", parent != first,
 		 kill(parent, 0) == 0 || errno == EPERM, waitpid(parent, NULL, 0) == -1 && errno == ECHILD);
 	CHECK(write(out, text, strlen(text)) == (ssize_t)strlen(text));
@@ -43,7 +43,7 @@ static void orphans(void)
 	SHOW(waitpid(-1, NULL, 0));
 }
 
-// A chain of processes, of which the second from above takes orphans, until it is gone.
+// A chain of processes; the second is a subreaper until it ends.
 static void reapers(void)
 {
 	SHOW(prctl(PR_SET_CHILD_SUBREAPER, 1));

@@ -1,4 +1,4 @@
-// What inotify reports of each call on files and folders, on the folder and on the object itself.
+// The inotify events of each call on files and folders, in watches of the folder and of the object itself.
 #include "inotify.h"
 
 #include <sys/sendfile.h>

@@ -1,4 +1,4 @@
-// The loopback interface as ioctls, netlink, getifaddrs and the name functions tell of it.
+// The loopback interface as reported by ioctls, netlink, getifaddrs and the name functions.
 // static: no (name look-up loads libraries)
 #include "inet.h"
 

@@ -1,4 +1,4 @@
-// Joins that may give up: tryjoin_np, timedjoin_np, clockjoin_np; joining oneself and a thread that runs.
+// Joins with a time limit or without waiting: tryjoin_np, timedjoin_np, clockjoin_np; joining oneself and a running thread.
 #include "conformance.h"
 
 static pthread_mutex_t mu = PTHREAD_MUTEX_INITIALIZER;

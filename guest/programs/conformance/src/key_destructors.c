@@ -1,4 +1,4 @@
-// Thread-specific data: values per thread, destructors in rounds until nothing is left, their limit, exit and cancel.
+// Thread-specific data: values per thread, destructors in rounds until no value is left, their limit, exit and cancel.
 #include "conformance.h"
 
 #include <limits.h>
@@ -17,7 +17,7 @@ static void on_second(void *v)
 {
 	CHECK(v == (void *)2);
 	second_runs++;
-	// Seen in the next round.
+	// The value is destroyed in the next round.
 	OK(pthread_setspecific(first, (void *)1));
 }
 

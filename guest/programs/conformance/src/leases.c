@@ -1,4 +1,4 @@
-// File leases: who may have them, how open, truncate and exec break them, the signals that holders get, and when they end.
+// File leases: conditions for a lease, breaking by open, truncate and exec, the signals that holders get, and their end.
 #include "conformance.h"
 
 #include <poll.h>
@@ -87,7 +87,7 @@ static void conditions(void)
 	CHECK(close(p) == 0 && close(dir) == 0 && close(ends[0]) == 0 && close(ends[1]) == 0);
 }
 
-// Another user's file: without CAP_LEASE it is refused, before its kind is looked at.
+// A lease on another user's file fails without CAP_LEASE, before the file's type is checked.
 static void others(void)
 {
 	pid_t pid = fork();
@@ -134,7 +134,7 @@ static void owners(void)
 	CHECK(close(f) == 0);
 }
 
-// The same process opens the file in ways that do not wait.
+// The same process opens the file with O_NONBLOCK.
 static void nonblocking(void)
 {
 	on_siginfo(SIGIO, on_break, SA_RESTART);
@@ -185,7 +185,7 @@ static void nonblocking(void)
 	printf("content: \"%s\"\n", text);
 	write_file("f", "text");
 
-	// The descriptor is that of the last F_SETLEASE.
+	// The si_fd of the signal is the descriptor of the last F_SETLEASE.
 	f = open("f", O_RDONLY);
 	int d = dup(f);
 	CHECK(fcntl(f, F_SETLEASE, F_WRLCK) == 0);
@@ -213,7 +213,7 @@ static void nonblocking(void)
 	SHOW(g >= 0);
 	CHECK(close(g) == 0);
 
-	// What does not open the file breaks nothing.
+	// Calls that do not open the file break no lease.
 	f = open("f", O_RDWR);
 	CHECK(fcntl(f, F_SETLEASE, F_WRLCK) == 0);
 	struct stat st;
@@ -281,7 +281,7 @@ static void own_break(void)
 	signals = 0;
 }
 
-// A child opens, truncates or executes the file; the parent gives way.
+// A child opens, truncates or executes the file; the parent gives up its lease.
 static void other_process(const char *what, int kind, int next, int flags)
 {
 	sigset_t set;
@@ -317,7 +317,7 @@ static void other_process(const char *what, int kind, int next, int flags)
 	nanosleep(&moment, NULL);
 	printf("  child waits: %d\n", waitpid(pid, NULL, WNOHANG) == 0);
 	if (flags >= 0 && (flags & O_ACCMODE) != O_RDONLY) {
-		// Who waits to write counts as a writer.
+		// A process that waits to write counts as a writer.
 		int r = open("f", O_RDONLY | O_NONBLOCK);
 		printf("  reader: %d\n", r >= 0);
 		if (r >= 0) {
@@ -365,7 +365,7 @@ static void interrupted(void)
 		printf("opener: %s\n", status_text(wait_for(pid)));
 		show_lease("lease", f);
 	}
-	// It does not count as a writer any more.
+	// The interrupted opener no longer counts as a writer.
 	CHECK(fcntl(f, F_SETLEASE, F_UNLCK) == 0);
 	SHOW(fcntl(f, F_SETLEASE, F_WRLCK));
 	CHECK(close(f) == 0 && close(ends[0]) == 0 && close(ends[1]) == 0);

@@ -1,4 +1,4 @@
-// When /proc/sys/fs/lease-break-time is over, a lease is removed or downgraded; leases-enable refuses new ones.
+// When /proc/sys/fs/lease-break-time has passed, a lease is removed or downgraded; leases-enable refuses new ones.
 // native: no (it would change the host's settings)
 // root: yes
 #include "conformance.h"
@@ -28,7 +28,7 @@ static long long seconds(int64_t ns)
 	return (ns + SEC / 2) / SEC;
 }
 
-// Leases of the caller that it does not give up: the wait lasts as long as it may.
+// Leases of the caller that it does not give up: the wait lasts for the whole break time.
 static void wait_for_lease(int kind, int flags, const char *name)
 {
 	int f = open("f", O_RDONLY);
@@ -60,7 +60,7 @@ int main(void)
 	show(break_time);
 	waits();
 
-	// A reader begins the break, a writer comes later: each has its own time.
+	// A reader begins the break, a writer arrives later: each has its own time.
 	int f = open("f", O_RDONLY);
 	CHECK(fcntl(f, F_SETLEASE, F_WRLCK) == 0);
 	SHOW(open("f", O_RDONLY | O_NONBLOCK));
@@ -77,7 +77,7 @@ int main(void)
 	SHOW(fcntl(f, F_GETLEASE));
 	CHECK(close(g) == 0);
 
-	// Nobody waits: the lease is gone when it is looked at.
+	// Without a waiter, the lease is removed at the next access.
 	CHECK(fcntl(f, F_SETLEASE, F_RDLCK) == 0);
 	SHOW(open("f", O_WRONLY | O_NONBLOCK));
 	sleep(8);
@@ -87,7 +87,7 @@ int main(void)
 	SHOW(fcntl(f, F_SETLEASE, F_UNLCK));
 	CHECK(close(g) == 0);
 
-	// Without a time the holder may take any.
+	// With a break time of 0 the holder has no limit.
 	SHOW(put(break_time, "0"));
 	CHECK(fcntl(f, F_SETLEASE, F_RDLCK) == 0);
 	SHOW(open("f", O_WRONLY | O_NONBLOCK));

@@ -52,7 +52,7 @@ int main(void)
 	CHECK(read_file("hard", buf, sizeof buf) == 7);
 	printf("%s\n", buf);
 
-	// Gone from the directory, but open.
+	// Removed from the directory, but still open.
 	int fd = open("hard", O_RDWR), again;
 	CHECK(fd >= 0);
 	SHOW(unlink("hard"));

@@ -59,7 +59,7 @@ static void *worker(void *arg)
 	for (int i = 0; i < EACH; i++) {
 		push(&pool[me * EACH + i]);
 		if (i % 3 == 2) {
-			// Taken and put back: this is what fools a stack without versions.
+			// Popped and pushed again: a stack without versions misses it (ABA).
 			struct node *a = pop(), *b = pop();
 			if (a)
 				push(a);

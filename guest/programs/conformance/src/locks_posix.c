@@ -1,4 +1,4 @@
-// POSIX record locks between processes: conflicts, who holds what, splitting and joining, release by close and exit.
+// POSIX record locks between processes: conflicts, holders, splitting and joining, release by close and exit.
 #include "conformance.h"
 
 static int fd, to_child[2], to_parent[2];

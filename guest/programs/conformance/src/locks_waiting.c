@@ -54,7 +54,7 @@ int main(void)
 	printf("counter %d\n", *shared);
 
 	// The child holds 2 and waits for 1; the parent holds 1 and asks for 2:
-	// whoever asks last is told.
+	// the later request fails with EDEADLK.
 	CHECK(set(F_SETLK, F_WRLCK, 1) == 0);
 	pid_t p = fork();
 	CHECK(p >= 0);

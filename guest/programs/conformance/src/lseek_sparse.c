@@ -34,7 +34,7 @@ int main(void)
 	SHOW(lseek(fd, 5 * MB, SEEK_HOLE));
 	SHOW(lseek(fd, -1, SEEK_DATA));
 
-	// Far out.
+	// Large offsets.
 	off_t far = 1ll << 40;
 	CHECK(pwrite(fd, "far", 3, far) == 3);
 	struct stat st;

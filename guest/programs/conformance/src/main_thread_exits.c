@@ -1,4 +1,4 @@
-// The main thread ends by pthread_exit; the others go on, and the last one's end is the process's, with status 0.
+// The main thread ends by pthread_exit; the others continue, and the process ends with the last one, with status 0.
 #include "conformance.h"
 
 static pthread_t main_thread;
@@ -9,7 +9,7 @@ static void *last(void *arg)
 	void *r;
 	OK(pthread_join(main_thread, &r));
 	printf("main returned %ld\n", (long)r);
-	// The process is still whole: its id is the dead leader's.
+	// The process id is still the id of the main thread, which has ended.
 	CHECK(getpid() != gettid());
 	CHECK(kill(getpid(), 0) == 0);
 	pid_t pid = fork();

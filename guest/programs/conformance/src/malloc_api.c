@@ -54,7 +54,7 @@ int main(void)
 	SHOW(got(reallocarray(NULL, huge / 2, 3)));
 	SHOW(got(malloc(0)));
 
-	// Memory that was used and freed comes back zeroed from calloc.
+	// Memory that was used and freed is zeroed by calloc.
 	for (size_t n = 16; n < 1 << 20; n *= 4) {
 		unsigned char *d = malloc(n);
 		CHECK(d != NULL);

@@ -4,7 +4,7 @@
 static struct stat old;
 static int fd;
 
-// show says which times have moved since the last call, and lets some time pass.
+// show prints which times have changed since the last call, and lets some time pass.
 static void show(const char *what)
 {
 	struct stat s;
@@ -37,7 +37,7 @@ static void pages(void)
 	show("another page");
 	CHECK(pread(fd, (char *)p + 8192, 1, 0) == 1);
 	show("by the kernel");
-	// Linux may write back neighbours of a page too, so it is all of them.
+	// Linux may write back neighbours of a page too, so the program uses all pages.
 	CHECK(msync((char *)p, 3 * 4096, MS_SYNC) == 0);
 	show("msync");
 	p[4096] = 2;

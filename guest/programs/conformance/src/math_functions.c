@@ -1,4 +1,4 @@
-// libm: elementary functions to nine digits, whatever code the library chose; exact ones to the last bit; gamma, Bessel.
+// libm: elementary functions to nine digits, with any implementation that the library selects; exact ones to the last bit; gamma, Bessel.
 // link: -lm
 #include "conformance.h"
 
@@ -22,7 +22,7 @@ int main(void)
 	printf("%.9g %.9g\n", fmaf(1.1f, 2.2f, 3.3f), atan2(-1, -2));
 	double complex z = csqrt(-3 + 4 * I), w = cexp(1 + 2 * I);
 	printf("%.9g %.9g %.9g %.9g\n", creal(z), cimag(z), creal(w), cimag(w));
-	// Text and back.
+	// To text and back.
 	static const char *const text[] = {"0.1", "1e23", "2.2250738585072014e-308", "4.9406564584124654e-324", "1.7976931348623157e308", "1e400", "0x1.8p-1074", "123456789012345678901234567890"};
 	for (int i = 0; i < LEN(text); i++) {
 		errno = 0;

@@ -48,7 +48,7 @@ int main(void)
 	SHOW(ftruncate(fd, 3 * PAGE));
 	SHOW(pwrite(fd, "x", 1, 2 * PAGE));
 	SHOW(pwrite(fd, "x", 1, 0));
-	// A writable shared mapping is in the way.
+	// A seal on writing fails while a writable shared mapping exists.
 	SHOW(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE));
 	CHECK(munmap(p, PAGE) == 0);
 	SHOW(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE));

@@ -1,4 +1,4 @@
-// What the memory model forbids never happens: store buffering with fences, message passing, Dekker, Peterson, seqlock.
+// Outcomes that the memory model forbids never happen: store buffering with fences, message passing, Dekker, Peterson, seqlock.
 #include "conformance.h"
 
 enum { ROUNDS = 60 };

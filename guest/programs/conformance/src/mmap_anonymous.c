@@ -18,7 +18,7 @@ int main(void)
 {
 	unsigned char *p = map(10000, PROT_READ | PROT_WRITE, 0);
 	for (int i = 0; i < 12288; i++)
-		CHECK(p[i] == 0); // the whole last page is there
+		CHECK(p[i] == 0); // the whole last page is mapped
 	memset(p, 0xaa, 12288);
 	SHOW(munmap(p, 10000));
 
@@ -47,7 +47,7 @@ int main(void)
 		CHECK(p[((size_t)i << 32) + 8191] == i);
 	SHOW(munmap(p, huge));
 
-	// A hint that is free is taken, one that is not is not; both are rounded.
+	// A hint is used if its range is free, and ignored otherwise; both are rounded.
 	p = map(65536, PROT_READ, 0);
 	CHECK(munmap(p, 65536) == 0);
 	void *q = mmap(p + 4096 + 7, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -1,4 +1,4 @@
-// Copy on write over fork: private pages part at the first write on either side, shared ones never; grandchildren.
+// Copy on write over fork: private pages are separate after the first write on either side, shared ones never; grandchildren.
 #include "conformance.h"
 
 enum { PAGES = 64, PAGE = 4096 };
@@ -49,7 +49,7 @@ int main(void)
 	printf("private %d, shared %d\n", sum(priv), sum(shared));
 	printf("child: %s\n", status_text(wait_for(pid)));
 
-	// The pages are the parent's alone again; many generations in a row.
+	// The pages belong to the parent alone again; many generations in a row.
 	for (int gen = 0; gen < 10; gen++) {
 		pid = fork();
 		CHECK(pid >= 0);

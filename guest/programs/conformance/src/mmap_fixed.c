@@ -1,4 +1,4 @@
-// MAP_FIXED replaces what is there, MAP_FIXED_NOREPLACE refuses; holes and neighbours stay as they were.
+// MAP_FIXED replaces existing mappings, MAP_FIXED_NOREPLACE refuses; holes and neighbours stay as they were.
 #include "conformance.h"
 
 enum { PAGE = 4096 };

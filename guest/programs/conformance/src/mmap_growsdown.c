@@ -46,7 +46,7 @@ int main(void)
 	CHECK(sigaltstack(&ss, NULL) == 0);
 	on_signal(SIGSEGV, on_segv, SA_ONSTACK);
 	if (sigsetjmp(env, 1) == 0) {
-		// Next to another mapping there is a gap that nothing grows into.
+		// The mapping does not grow into the guard gap next to another mapping.
 		for (reached = top; reached > room; reached -= PAGE)
 			*reached = 1;
 		printf("no end\n");

@@ -34,7 +34,7 @@ int main(void)
 	CHECK(pread(other, buf, 9, 0) == 9);
 	printf("other descriptor: %s\n", buf);
 
-	// Cut and grown again: what was cut off is zero.
+	// After truncation and growth the part that was cut off is zero.
 	CHECK(ftruncate(fd, 4100) == 0);
 	printf("cut: %.8s, %d\n", b, b[5]);
 	CHECK(ftruncate(fd, 8192) == 0);
@@ -43,7 +43,7 @@ int main(void)
 	CHECK(ftruncate(fd, 8192) == 0);
 	printf("empty: %d\n", b[0]);
 
-	// Grown under a longer mapping.
+	// The file grows under a longer mapping.
 	char *tail = mmap(NULL, 5 * 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	CHECK(tail != MAP_FAILED);
 	CHECK(ftruncate(fd, 5 * 4096) == 0);

@@ -1,4 +1,4 @@
-// Six threads map, fill, protect, move and unmap at the same time; nobody's memory is anybody else's.
+// Six threads map, fill, protect, move and unmap at the same time; no thread's memory overlaps another's.
 #include "conformance.h"
 
 enum { THREADS = 6, ROUNDS = 40, PAGE = 4096 };

@@ -44,7 +44,7 @@ static void use(int a, int b)
 	lengths(n);
 	SHOW(sendmmsg(a, m, 0, 0));
 	SHOW(recvmmsg(b, m, 0, MSG_DONTWAIT, NULL));
-	// An error ends the call; what was done before counts.
+	// An error ends the call; the messages before it count.
 	prepare(0);
 	v[2].iov_base = (void *)1;
 	SHOW(sendmmsg(a, m, N, 0));

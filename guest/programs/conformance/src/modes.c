@@ -1,4 +1,4 @@
-// Permission bits: umask, chmod, fchmod, fchmodat, creation modes; access and faccessat; chown that changes nothing.
+// Permission bits: umask, chmod, fchmod, fchmodat, creation modes; access and faccessat; chown to the same owner.
 #include "conformance.h"
 
 static void mode(const char *path)
@@ -40,7 +40,7 @@ int main(void)
 	SHOW(chmod("a/x", 0600));
 	SHOW(fchmod(999, 0600));
 
-	// Whoever one is: nobody executes a file without an execute bit.
+	// No user, not even root, executes a file without an execute bit.
 	CHECK(chmod("a", 0644) == 0);
 	SHOW(access("a", F_OK));
 	SHOW(access("a", R_OK | W_OK));
@@ -54,7 +54,7 @@ int main(void)
 	SHOW(faccessat(AT_FDCWD, "a", X_OK, AT_EACCESS));
 	SHOW(faccessat(AT_FDCWD, "l", F_OK, AT_SYMLINK_NOFOLLOW));
 	SHOW(euidaccess("a", R_OK));
-	// A program that may not be executed is not.
+	// execve of a file without an execute bit fails.
 	CHECK(chmod("a", 0644) == 0);
 	char *argv[] = {"a", NULL};
 	SHOW(execv("./a", argv));

@@ -86,7 +86,7 @@ int main(void)
 	SHOW(mprotect(base, 0, PROT_READ));
 	SHOW(mprotect(base, PAGE, 0x1000));
 	SHOW(mprotect(base + 5 * PAGE, PAGE, PROT_READ));
-	// Everything before the hole is changed all the same.
+	// The part before the hole is changed nevertheless.
 	CHECK(mprotect(base, 5 * PAGE, PROT_NONE) == 0);
 	SHOW(mprotect(base + 4 * PAGE, 3 * PAGE, PROT_READ));
 	printf("before the hole: read %s,", access_page(base + 4 * PAGE, 'r'));

@@ -147,7 +147,7 @@ static void priorities(void)
 
 static void limits(void)
 {
-	// The whole of a user's queues is bounded.
+	// The queues of a user have a total limit.
 	struct rlimit l = {10000, 10000};
 	pid_t pid = fork();
 	if (pid == 0) {

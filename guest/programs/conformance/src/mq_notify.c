@@ -1,4 +1,4 @@
-// mq_notify: by signal, by thread, with none; when it comes, and how it ends.
+// mq_notify: by signal, by thread, with no notification; the condition for it, and the end of a registration.
 // link: -lrt
 #include "conformance.h"
 
@@ -142,7 +142,7 @@ static void others(void)
 	int copy = dup(q);
 	CHECK(close(copy) == 0);
 	state("closed a copy");
-	// A receiver that waits is served instead.
+	// A waiting receiver gets the message, and no notification is sent.
 	SHOW(mq_notify(q, &e));
 	struct mq_attr blocking = {.mq_flags = 0};
 	CHECK(mq_setattr(q, &blocking, NULL) == 0);

@@ -33,7 +33,7 @@ static int is_asleep(pid_t pid)
 	return strstr(text, ") S ") != NULL;
 }
 
-// child runs f(n) in a process, until it sleeps there.
+// child runs f(n) in a process and returns when it sleeps there.
 static pid_t child(void (*f)(int), int n)
 {
 	int before = atomic_load(&shared->begun);
@@ -72,7 +72,7 @@ static void receivers(void)
 	pid_t pid[4];
 	for (int i = 0; i < 4; i++) {
 		if (i == 2)
-			CHECK(nice(5) != -1 || errno == 0); // the last two yield to others
+			CHECK(nice(5) != -1 || errno == 0); // the last two have a lower priority
 		pid[i] = child(receive, i);
 		if (i == 2)
 			printf("a less favoured one waits\n");
@@ -146,7 +146,7 @@ static void interrupted(void)
 	signals = 0;
 	on_signal(SIGALRM, on_alarm, SA_RESTART);
 	CHECK(setitimer(ITIMER_REAL, &every, NULL) == 0);
-	SHOW(mq_receive(q, buf, 16, NULL)); // goes on until the third
+	SHOW(mq_receive(q, buf, 16, NULL)); // is restarted until the third signal
 	CHECK(setitimer(ITIMER_REAL, &none, NULL) == 0);
 	CHECK(signals >= 3 && mq_close(q) == 0);
 }

@@ -37,7 +37,7 @@ static long result(void *p)
 
 int main(void)
 {
-	// A room of our own in which to grow and shrink.
+	// An address range of the program's own in which to grow and shrink.
 	char *room = map(64, MAP_PRIVATE);
 	CHECK(munmap(room + 8 * PAGE, 56 * PAGE) == 0);
 	fill(room, 8);
@@ -50,7 +50,7 @@ int main(void)
 	char *wall = mmap(room + 6 * PAGE, PAGE, PROT_READ | PROT_WRITE,
 			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 	CHECK(wall == room + 6 * PAGE);
-	// Not the same kind of memory, so that the wall stays a wall.
+	// The wall is memory of another kind, so that it is not merged with the mapping.
 	CHECK(mprotect(wall, PAGE, PROT_READ) == 0);
 	SHOW(result(mremap(room, 6 * PAGE, 7 * PAGE, 0)));
 	p = mremap(room, 6 * PAGE, 20 * PAGE, MREMAP_MAYMOVE);

@@ -1,4 +1,4 @@
-// msync with each flag on file mappings, on anonymous memory and over holes; the file has what the mapping had.
+// msync with each flag on file mappings, on anonymous memory and over holes; the file gets the contents of the mapping.
 #include "conformance.h"
 
 enum { PAGE = 4096 };

@@ -1,4 +1,4 @@
-// munmap of the middle, the ends and across several mappings; what remains keeps its contents; holes fault.
+// munmap of the middle, the ends and across several mappings; the rest keeps its contents; holes fault.
 #include "conformance.h"
 
 #include <setjmp.h>
@@ -49,7 +49,7 @@ int main(void)
 	CHECK(munmap(base, PAGES * PAGE) == 0);
 	show("everything");
 
-	// Mapped again, it is new memory.
+	// Mapped again, the memory is zero.
 	void *p = mmap(base, PAGES * PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 	CHECK(p == base);
 	for (int i = 0; i < PAGES * PAGE; i++)

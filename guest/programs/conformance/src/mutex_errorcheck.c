@@ -1,4 +1,4 @@
-// Error-checking mutex: EDEADLK for the owner, EPERM for strangers, EBUSY on destroy while held; adaptive mutex.
+// Error-checking mutex: EDEADLK for the owner, EPERM for other threads, EBUSY on destroy while held; adaptive mutex.
 #include "conformance.h"
 
 static pthread_mutex_t mu = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;

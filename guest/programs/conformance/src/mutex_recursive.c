@@ -1,4 +1,4 @@
-// Recursive mutex: nesting depth, trylock by owner and stranger, unlock by a stranger.
+// Recursive mutex: nesting depth, trylock by the owner and by another thread, unlock by another thread.
 #include "conformance.h"
 
 static pthread_mutex_t mu;

@@ -61,7 +61,7 @@ int main(void)
 	SHOWE(pthread_mutex_lock(&mu));
 	SHOWE(pthread_mutex_unlock(&mu));
 
-	// The owner dies while others wait for it: exactly one learns of it.
+	// The owner dies while others wait for it: exactly one gets EOWNERDEAD.
 	atomic_int held = 0;
 	pthread_t owner = start(exit_holding, &held), w[3];
 	while (!held)

@@ -1,4 +1,4 @@
-// Robust mutexes that are recursive or error-checking, and a thread that dies holding many at once.
+// Robust mutexes that are recursive or error-checking, and a thread that dies and holds many at once.
 #include "conformance.h"
 
 enum { MANY = 20 };
@@ -20,7 +20,7 @@ static void *hold_all(void *arg)
 	(void)arg;
 	for (int i = 0; i < MANY; i++)
 		OK(pthread_mutex_lock(&mu[i]));
-	// Given back out of order: the kernel walks what is left of the list.
+	// Unlocked out of order: the kernel walks the rest of the list.
 	for (int i = 0; i < MANY; i += 3)
 		OK(pthread_mutex_unlock(&mu[i]));
 	return NULL;

@@ -39,7 +39,7 @@ static void *bad(void *arg)
 int main(void)
 {
 	struct timespec wrong = {1, -1};
-	SHOWE(pthread_mutex_timedlock(&mu, &wrong)); // free: the time is not looked at
+	SHOWE(pthread_mutex_timedlock(&mu, &wrong)); // free: the time is not checked
 	printf("realtime: %s\n", errname((intptr_t)finish(start(time_out, (void *)CLOCK_REALTIME))));
 	printf("monotonic: %s\n", errname((intptr_t)finish(start(time_out, (void *)CLOCK_MONOTONIC))));
 	finish(start(bad, NULL));

@@ -1,4 +1,4 @@
-// getaddrinfo and getnameinfo on what /etc/hosts and the numbers themselves say; inet_pton and friends.
+// getaddrinfo and getnameinfo for names in /etc/hosts and for numeric addresses; inet_pton and related functions.
 // static: no (name look-up loads libraries)
 #include "inet.h"
 

@@ -1,4 +1,4 @@
-// System calls that libc does not make any more: fork, creat, lstat, utime and their like, by number.
+// System calls that libc no longer makes: fork, creat, lstat, utime and others, by number.
 #include "conformance.h"
 
 #include <dirent.h>

@@ -1,4 +1,4 @@
-// Orphans: adopted by the nearest subreaper, which reaps them; PR_SET_PDEATHSIG tells them that their parent is gone.
+// Orphans: adopted by the nearest subreaper, which reaps them; PR_SET_PDEATHSIG sends a signal when the parent ends.
 #include "conformance.h"
 
 #include <sys/prctl.h>
@@ -29,7 +29,7 @@ int main(void)
 			CHECK(getppid() == middle);
 			CHECK(write(born[1], "x", 1) == 1);
 			CHECK(read(go[0], &c, 1) == 1);
-			// The middle one has been reaped by now.
+			// The process in the middle has been reaped by now.
 			_exit(getppid() == me ? 17 : 1);
 		}
 		CHECK(read(born[0], &c, 1) == 1);
@@ -42,7 +42,7 @@ int main(void)
 	CHECK(write(go[1], "x", 1) == 1);
 	printf("orphan: %s\n", status_text(wait_for(orphan)));
 
-	// A zombie whose parent dies before waiting for it comes to us as well.
+	// A zombie whose parent dies before waiting for it is adopted as well.
 	pid = fork();
 	CHECK(pid >= 0);
 	if (pid == 0) {

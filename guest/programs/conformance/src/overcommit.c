@@ -1,4 +1,4 @@
-// Memory is promised beyond what there is: large mappings succeed, many of them, and cost nothing until they are used.
+// Overcommit: large mappings succeed, many of them, and use no memory until they are touched.
 #include "conformance.h"
 
 #define GB (1L << 30)
@@ -33,18 +33,18 @@ int main(void)
 	CHECK(p != MAP_FAILED);
 	use(p, 200 * GB);
 	SHOW(munmap(p, 200 * GB));
-	// Room without rights is no promise; to give it some is.
+	// A mapping without access does not count against the limit; making it writable does.
 	p = mmap(NULL, 20000 * GB, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	CHECK(p != MAP_FAILED);
 	SHOW(mprotect(p + GB, 4 * GB, PROT_READ | PROT_WRITE));
 	use(p + GB, 4 * GB);
 	SHOW(mprotect(p, 20000 * GB, PROT_READ | PROT_WRITE));
 	SHOW(munmap(p, 20000 * GB));
-	// What no machine has.
+	// More than the memory of any machine.
 	SHOW(map(20000 * GB, MAP_PRIVATE) == MAP_FAILED ? -1 : 0);
 	SHOW(map(20000 * GB, MAP_SHARED) == MAP_FAILED ? -1 : 0);
 	printf("malloc: %s\n", malloc(20000 * GB) == NULL ? errname(errno) : "ok");
-	// A child has the promise too.
+	// A child's copy counts as well.
 	p = map(4 * GB, MAP_PRIVATE);
 	CHECK(p != MAP_FAILED);
 	pid_t child = fork();

@@ -73,7 +73,7 @@ int main(void)
 	SHOW(stat("chain39", &st));
 	SHOW(stat("chain40", &st));
 
-	// No more descriptors. Whoever started the program may have left some open.
+	// No free descriptors. Some may have been open when the program started.
 	for (int i = 3; i < 20; i++)
 		close(i);
 	struct rlimit r;

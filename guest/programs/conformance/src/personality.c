@@ -1,4 +1,4 @@
-// personality: what is asked for is kept over fork and exec, and READ_IMPLIES_EXEC, UNAME26, PER_LINUX32 and ADDR_COMPAT_LAYOUT have their effects.
+// personality: its value is kept over fork and exec, and READ_IMPLIES_EXEC, UNAME26, PER_LINUX32 and ADDR_COMPAT_LAYOUT have their effects.
 #include "conformance.h"
 
 #include <sys/personality.h>
@@ -102,7 +102,7 @@ int main(int argc, char **argv)
 	CHECK(personality(SHORT_INODE) != -1);
 	finish(start(other_thread, NULL));
 	SHOW(personality(0xffffffff));
-	// A time-out that is not changed.
+	// STICKY_TIMEOUTS: select does not change its time-out.
 	struct timeval none = {0, 1000};
 	CHECK(personality(STICKY_TIMEOUTS) != -1);
 	SHOW(syscall(SYS_select, 0, NULL, NULL, NULL, &none));

@@ -1,4 +1,4 @@
-// Five dining philosophers who pick up with trylock and back off; everyone eats.
+// Five dining philosophers who lock with trylock and back off; all of them eat.
 #include "conformance.h"
 
 enum { N = 5, MEALS = 30 };

@@ -73,7 +73,7 @@ int main(void)
 	}
 	printf("by default: %s\n", status_text(wait_for(pid)));
 
-	// A second writer keeps the pipe alive.
+	// A second writer keeps the pipe open.
 	CHECK(pipe(p) == 0);
 	int w = dup(p[1]);
 	CHECK(close(p[1]) == 0 && write(w, "y", 1) == 1);

@@ -70,7 +70,7 @@ int main(void)
 	SHOW(select(a[0] + 1, &r, NULL, NULL, &tv));
 	CHECK(now(CLOCK_MONOTONIC) - begin >= 2 * MSEC);
 	printf("set empty %d, time used up %d\n", !FD_ISSET(a[0], &r), tv.tv_sec == 0 && tv.tv_usec == 0);
-	// Descriptors at or above the first argument are not looked at.
+	// Descriptors at or above the first argument are ignored.
 	FD_ZERO(&r);
 	FD_SET(b[0], &r);
 	SHOW(select(b[0], &r, NULL, NULL, &(struct timeval){0, 0}));
@@ -87,8 +87,8 @@ int main(void)
 	finish(t);
 	CHECK(read(a[0], &c, 1) == 1);
 
-	// A blocked signal that is let in by the call's mask ends it; a ready
-	// descriptor comes before it.
+	// A pending signal that the call's mask unblocks ends the call; a ready
+	// descriptor takes precedence.
 	sigset_t block, none;
 	sigemptyset(&none);
 	sigemptyset(&block);

@@ -1,4 +1,4 @@
-// POSIX asynchronous I/O of glibc, which uses threads: read, write, suspend, lio_listio, cancel, signal and thread notice.
+// POSIX asynchronous I/O of glibc, which uses threads: read, write, suspend, lio_listio, cancel, notification by signal and thread.
 // link: -lrt
 #include "conformance.h"
 

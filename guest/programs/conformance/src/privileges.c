@@ -1,4 +1,4 @@
-// Calls whose answer depends on privileges, as far as it does not: setting ids to what they are, capabilities, limits.
+// Calls that need privileges for some arguments, with arguments that need none: ids set to their present values, capabilities, limits.
 #include "conformance.h"
 
 #include <grp.h>

@@ -1,4 +1,4 @@
-// /proc/self: exe, fd, task, status, stat, cmdline and environ say what the program knows of itself.
+// /proc/self: exe, fd, task, status, stat, cmdline and environ agree with the program's own state.
 #include "conformance.h"
 
 #include <dirent.h>
@@ -101,7 +101,7 @@ int main(int argc, char **argv)
 	SHOW(access("/proc/999999999", F_OK));
 	SHOW(open("/proc/self/no-such-file", O_RDONLY));
 
-	// As many processors in cpuinfo as the C library counts.
+	// The number of processors in cpuinfo is the one that the C library counts.
 	FILE *f = fopen("/proc/cpuinfo", "r");
 	char line[8192];
 	int cpus = 0;

@@ -1,4 +1,4 @@
-// /proc/PID/mem: reading and writing one's own memory and another's, whatever its protection; who may, and what a file of a process that has ended says.
+// /proc/PID/mem: reading and writing one's own memory and another's, whatever its protection; permissions, and the file of a process that has ended.
 #include "tracer.h"
 
 enum { PAGE = 4096 };
@@ -36,19 +36,19 @@ static void self(void)
 	SHOW(pwrite(fd, "second", 7, (off_t)p + PAGE));
 	SHOW(pread(fd, buf, 7, (off_t)p + PAGE));
 	printf("%s\n", buf);
-	// Up to where there is something.
+	// A transfer ends at the first unmapped page.
 	char big[2 * PAGE];
 	SHOW(pread(fd, big, sizeof big, (off_t)p + 2 * PAGE));
 	SHOW(pwrite(fd, big, sizeof big, (off_t)p + 2 * PAGE));
 	SHOW(pread(fd, big, sizeof big, (off_t)p + 3 * PAGE));
-	// Shared memory is written as its protection says.
+	// Writes to shared memory obey its protection.
 	char *shared = shared_memory(PAGE);
 	strcpy(shared, "shared");
 	SHOW(pwrite(fd, "S", 1, (off_t)shared));
 	CHECK(mprotect(shared, PAGE, PROT_READ) == 0);
 	SHOW(pwrite(fd, "X", 1, (off_t)shared));
 	printf("%s\n", shared);
-	// A private mapping of a file gets a page of its own.
+	// A write to a private mapping of a file copies the page.
 	write_file("file", "the file's text");
 	int file = open("file", O_RDONLY);
 	char *mapped = mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE, file, 0);
@@ -71,7 +71,7 @@ __attribute__((noinline)) static int number(void)
 	return n;
 }
 
-// Code that is changed is executed as it is then.
+// Changed code takes effect.
 static void code(void)
 {
 	int fd = open(own, O_RDWR), sum = 0;
@@ -83,7 +83,7 @@ static void code(void)
 		sum += number();
 	}
 	printf("%d\n", sum);
-	// In a child the parent's code stays.
+	// Code changed in a child does not change in the parent.
 	unsigned char seven = 7;
 	fflush(stdout);
 	pid_t pid = fork();
@@ -116,7 +116,7 @@ static void another(void)
 	SHOW(process_vm_writev(pid, &here, 1, &there, 1, 0));
 	SHOW(pread(fd, buf + 6, 6, (off_t)text));
 	printf("%s\n", buf);
-	// A thread's file is its process's.
+	// The file of a thread is the memory of its process.
 	snprintf(path, sizeof path, "/proc/%d/task/%d/mem", pid, pid);
 	int task = open(path, O_RDONLY);
 	SHOW(pread(task, buf, 3, (off_t)text));
@@ -128,7 +128,7 @@ static void another(void)
 	close(task);
 }
 
-// Other users may not, nor anybody whose target forbids it.
+// Other users may not, and no one may if the target is not dumpable.
 static void forbidden(void)
 {
 	if (geteuid() != 0) {

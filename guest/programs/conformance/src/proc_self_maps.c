@@ -1,4 +1,4 @@
-// /proc/self/maps: code, heap, stack, files with offset, holes and protections are where the program knows them to be.
+// /proc/self/maps: code, heap, stack, files with offset, holes and protections are at the addresses known to the program.
 #include "conformance.h"
 
 enum { PAGE = 4096 };

@@ -1,4 +1,4 @@
-// Process groups and sessions: setpgid, getpgid, setsid, getsid and all that they refuse; groups that die out.
+// Process groups and sessions: setpgid, getpgid, setsid, getsid and the cases that they refuse; groups whose last member ends.
 #include "conformance.h"
 
 static int ends[2], back[2];

@@ -15,7 +15,7 @@ static void *other(void *unused)
 	return unused;
 }
 
-// threads makes a child that the id of its second thread stands for, until it has ended.
+// threads makes a child and returns the id of its second thread.
 static void threads(void)
 {
 	int ids[2];

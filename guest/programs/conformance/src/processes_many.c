@@ -34,7 +34,7 @@ int main(void)
 	siginfo_t si;
 	for (int i = 0; i < N; i++)
 		CHECK(waitid(P_PID, pid[i], &si, WEXITED | WNOWAIT) == 0);
-	// Dead, and still there.
+	// Zombies still have their ids.
 	int sum = 0;
 	for (int i = N - 1; i >= 0; i--) {
 		CHECK(kill(pid[i], 0) == 0);

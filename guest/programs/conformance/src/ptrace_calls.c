@@ -1,4 +1,4 @@
-// ptrace: stops at the entry and the exit of system calls, calls that the tracer changes, skips and carries out, and calls that signals interrupt.
+// ptrace: stops at the entry and the exit of system calls; calls that the tracer changes, skips and emulates, and calls that signals interrupt.
 #include "tracer.h"
 
 #include <poll.h>
@@ -6,7 +6,7 @@
 
 static int pipe_ends[2];
 
-// show_call prints what is known of the call at whose entry or exit the tracee is.
+// show_call prints the system call at whose entry or exit the tracee is stopped.
 static struct user_regs_struct show_call(pid_t pid)
 {
 	struct user_regs_struct r = registers(pid);
@@ -80,7 +80,7 @@ static void change(void)
 	int fd = open("text", O_RDONLY);
 	pid_t pid = traced(changed);
 	CHECK(trace(PTRACE_SETOPTIONS, pid, 0, DATA(PTRACE_O_TRACESYSGOOD)) == 0);
-	// Another call with other arguments.
+	// Another number and other arguments.
 	let_go(PTRACE_SYSCALL, pid, 0);
 	struct user_regs_struct r = registers(pid);
 	r.orig_rax = SYS_read;
@@ -90,7 +90,7 @@ static void change(void)
 	set_registers(pid, r);
 	let_go(PTRACE_SYSCALL, pid, 0);
 	show_call(pid);
-	// Another number, by RAX, which does not count.
+	// A change of RAX at the entry does not change the number.
 	let_go(PTRACE_SYSCALL, pid, 0);
 	r = registers(pid);
 	r.orig_rax = SYS_getpid;
@@ -98,7 +98,7 @@ static void change(void)
 	set_registers(pid, r);
 	let_go(PTRACE_SYSCALL, pid, 0);
 	printf("%d\n", registers(pid).rax == (unsigned long)pid);
-	// A call that is not made, with a result.
+	// A call that is skipped, with a result.
 	let_go(PTRACE_SYSCALL, pid, 0);
 	r = registers(pid);
 	r.orig_rax = -1;
@@ -106,12 +106,12 @@ static void change(void)
 	set_registers(pid, r);
 	let_go(PTRACE_SYSCALL, pid, 0);
 	show_call(pid);
-	// One that is not made and has the result from before.
+	// A call that is skipped, with the result that RAX already has.
 	let_go(PTRACE_SYSCALL, pid, 0);
 	CHECK(trace(PTRACE_POKEUSER, pid, 15 * 8, DATA(-1)) == 0);
 	let_go(PTRACE_SYSCALL, pid, 0);
 	show_call(pid);
-	// Another result.
+	// Another result at the exit.
 	let_go(PTRACE_SYSCALL, pid, 0);
 	let_go(PTRACE_SYSCALL, pid, 0);
 	show_call(pid);
@@ -130,7 +130,7 @@ static void emulate(void)
 	// The return from tkill is not reported.
 	let_go(PTRACE_SYSEMU, pid, 0);
 	struct user_regs_struct r = show_call(pid);
-	while (r.orig_rax != SYS_exit_group) { // what libc does before
+	while (r.orig_rax != SYS_exit_group) { // calls that libc makes before
 		r.rax = -ENOSYS;
 		let_go(PTRACE_SYSEMU, pid, 0);
 		r = show_call(pid);
@@ -155,7 +155,7 @@ static int reads(void)
 	return read(pipe_ends[0], &c, 1) == -1 && errno == EINTR ? 0 : 1;
 }
 
-// to_call lets the tracee go to the entry of a call.
+// to_call continues the tracee up to the entry of a call.
 static void to_call(pid_t pid, long number)
 {
 	int status;
@@ -165,7 +165,7 @@ static void to_call(pid_t pid, long number)
 	} while (registers(pid).orig_rax != (unsigned long)number || message(pid) != 1);
 }
 
-// interrupt has the tracee begin the call that it is about to make, and interrupts it by
+// interrupt lets the tracee begin the call at whose entry it is, and interrupts it by
 // a signal.
 static void interrupt(pid_t pid, int sig)
 {
@@ -186,7 +186,7 @@ static void interrupted(void)
 	pid_t pid = traced(reads);
 	CHECK(trace(PTRACE_SETOPTIONS, pid, 0, DATA(PTRACE_O_TRACESYSGOOD)) == 0);
 	to_call(pid, SYS_read);
-	// A signal that the tracer does not let through: the call is made again.
+	// A signal that the tracer suppresses: the call is restarted.
 	interrupt(pid, SIGUSR1);
 	let_go(PTRACE_SYSCALL, pid, 0);
 	show_call(pid);
@@ -202,7 +202,7 @@ static void interrupted(void)
 	show_call(pid);
 	to_call(pid, SYS_read);
 	interrupt(pid, SIGUSR1);
-	// Without SA_RESTART the call fails, as the handler's frame says.
+	// Without SA_RESTART the call fails, as the handler's frame shows.
 	let_go(PTRACE_SYSCALL, pid, SIGUSR1);
 	show_call(pid);
 	let_go(PTRACE_SYSCALL, pid, 0);
@@ -265,7 +265,7 @@ static int waits_for_signal(void)
 	return sigtimedwait(&set, NULL, &t) == -1 && errno == EINTR ? 0 : 1;
 }
 
-// resumed interrupts a call by a signal that is thrown away: it goes on, by itself or by
+// resumed interrupts a call by a signal that is suppressed: the call continues, by itself or by
 // restart_syscall, or fails.
 static void resumed(const char *what, int (*f)(void), long number)
 {

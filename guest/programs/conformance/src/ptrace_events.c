@@ -1,4 +1,4 @@
-// ptrace: stops for new children, new programs, ends and filters; waiting for tracees by wait4 and waitid; threads; tracees of another process's child.
+// ptrace: stops for new children, execve, exits and filters; waiting for tracees by wait4 and waitid; threads; tracees that are another process's children.
 // link: -pthread
 #include "tracer.h"
 
@@ -156,12 +156,12 @@ static void ends(void)
 	let_go(PTRACE_CONT, pid, 0);
 	let_go(PTRACE_CONT, pid, SIGTERM);
 	printf("message %lx\n", message(pid));
-	// It ends already: signals do not matter any more.
+	// The tracee is already exiting: signals have no effect.
 	CHECK(kill(pid, SIGKILL) == 0);
 	nap();
 	SHOW(waitpid(pid, NULL, WNOHANG));
 	let_go(PTRACE_CONT, pid, 0);
-	// Killed from outside, it stops as well.
+	// A tracee that SIGKILL ends also stops.
 	pid = traced(sleeps);
 	CHECK(trace(PTRACE_SETOPTIONS, pid, 0, DATA(PTRACE_O_TRACEEXIT)) == 0);
 	CHECK(trace(PTRACE_CONT, pid, 0, NULL) == 0);
@@ -170,7 +170,7 @@ static void ends(void)
 	await(pid);
 	printf("message %lx, call %lld state %c\n", message(pid), (long long)registers(pid).orig_rax, state(pid));
 	let_go(PTRACE_CONT, pid, 0);
-	// It does not stop at the exit of the call that kills it.
+	// A tracee does not stop at the exit of the call that kills it.
 	pid = traced(kills);
 	CHECK(trace(PTRACE_SETOPTIONS, pid, 0, DATA(PTRACE_O_TRACEEXIT | PTRACE_O_TRACESYSGOOD)) == 0);
 	do
@@ -212,7 +212,7 @@ static void filters(void)
 	struct __ptrace_syscall_info info;
 	printf("%ld", trace(PTRACE_GET_SYSCALL_INFO, pid, sizeof info, &info));
 	printf(" op %d number %d data %d\n", info.op, (int)info.seccomp.nr, info.seccomp.ret_data);
-	// The call is made, and its exit reported if that is wanted.
+	// The call is made, and its exit is reported under PTRACE_SYSCALL.
 	let_go(PTRACE_SYSCALL, pid, 0);
 	let_go(PTRACE_CONT, pid, 0);
 	// Skipped.
@@ -221,7 +221,7 @@ static void filters(void)
 	r.rax = 4711;
 	set_registers(pid, r);
 	let_go(PTRACE_CONT, pid, 0);
-	// Made another call, which the filter looks at again.
+	// Changed to another call, which the filter checks again.
 	CHECK(trace(PTRACE_POKEUSER, pid, 15 * 8, DATA(SYS_getpgid)) == 0);
 	let_go(PTRACE_CONT, pid, 0);
 	CHECK(trace(PTRACE_POKEUSER, pid, 15 * 8, DATA(SYS_getpid)) == 0);
@@ -255,7 +255,7 @@ static int with_threads(void)
 	return 0;
 }
 
-// next_stop waits for any tracee, which must not stop for more than its birth.
+// threads waits for the stops of a tracee's new threads.
 static void threads(void)
 {
 	printf("-- threads\n");
@@ -274,7 +274,7 @@ static void threads(void)
 	CHECK(trace(PTRACE_CONT, pid, 0, NULL) == 0);
 	CHECK(trace(PTRACE_CONT, ids[0], 0, NULL) == 0);
 	await(ids[0]);
-	// The main thread has ended: its end is told after that of all others.
+	// The main thread has ended: its end is reported after those of all others.
 	until_state(pid, 'Z');
 	SHOW(waitpid(pid, NULL, WNOHANG));
 	SHOW(trace(PTRACE_CONT, pid, 0, NULL));
@@ -302,7 +302,7 @@ static int program_in_thread(void)
 	return 0;
 }
 
-// A thread that is not the main one starts a program: it takes over the main thread's id.
+// A thread that is not the main one calls execve: it gets the main thread's id.
 static void program_of_thread(void)
 {
 	printf("-- execve in a thread\n");
@@ -317,7 +317,7 @@ static void program_of_thread(void)
 	CHECK(trace(PTRACE_CONT, pid, 0, NULL) == 0);
 	until_state(pid, 'S');
 	CHECK(trace(PTRACE_CONT, ids[0], 0, NULL) == 0);
-	// The other thread ends first, and has to be taken notice of.
+	// The other thread ends first, and must be waited for.
 	await(ids[1]);
 	await(pid);
 	printf("message is the thread %d\n", message(pid) == (unsigned long)ids[0]);
@@ -332,7 +332,7 @@ static void *waits(void *arg)
 {
 	pid_t pid = (long)arg;
 	int status;
-	// A thread of the tracer's process may wait, unless it asks for its own children.
+	// Another thread of the tracer's process may wait, unless with __WNOTHREAD.
 	SHOW(waitpid(pid, &status, __WALL | __WNOTHREAD | WNOHANG));
 	CHECK(waitpid(pid, &status, __WALL) == pid);
 	printf("%s\n", stop_text(status));
@@ -371,7 +371,7 @@ static void on_child(int sig, siginfo_t *info, void *context)
 	child_status = info->si_status;
 }
 
-// What SIGCHLD tells a tracer.
+// notices shows the siginfo of SIGCHLD in a tracer.
 static void notices(void)
 {
 	printf("-- SIGCHLD\n");
@@ -402,7 +402,7 @@ static int sleeps_long(void)
 	return 0;
 }
 
-// A tracer that is not the parent: the parent hears of the end when the tracer has.
+// A tracer that is not the parent: the parent can wait after the tracer has.
 static void foreign(void)
 {
 	printf("-- another's child\n");
@@ -432,7 +432,7 @@ static void foreign(void)
 	}
 	char c;
 	CHECK(read(ends[0], &c, 1) == 1);
-	// The stop for the tracer is none for the parent.
+	// A stop that is reported to the tracer is not reported to the parent.
 	int status;
 	SHOW(waitpid(pid, &status, WUNTRACED | WNOHANG));
 	CHECK(kill(pid, SIGKILL) == 0);

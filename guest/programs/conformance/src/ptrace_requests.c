@@ -42,7 +42,7 @@ static void errors(void)
 	SHOW(kill(pid, 0));
 	let_go(PTRACE_CONT, pid, 0);
 	let_go(PTRACE_CONT, pid, 0);
-	// One that runs cannot be asked, and a zombie cannot be attached.
+	// A running tracee cannot be inspected, and a zombie cannot be attached.
 	pid = traced(pause);
 	CHECK(trace(PTRACE_CONT, pid, 0, NULL) == 0);
 	until_state(pid, 'S');
@@ -77,7 +77,7 @@ static void memory(void)
 	SHOW(trace(PTRACE_POKEDATA, pid, (unsigned long)&word, DATA(0x99)));
 	SHOW(trace(PTRACE_POKETEXT, pid, (unsigned long)&constant, DATA(78)));
 	printf("%d %ld\n", word == 0x99, constant);
-	// Shared memory that may not be written stays as it is.
+	// Shared memory without write permission does not change.
 	long *locked = mmap(NULL, 4096, PROT_READ, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	CHECK(locked != MAP_FAILED);
 	SHOW(trace(PTRACE_POKEDATA, pid, (unsigned long)locked, DATA(1)));

@@ -1,4 +1,4 @@
-// ptrace: signals that tracers see, hold back, change and inject; group-stops of attached and of seized tracees; ends of tracers.
+// ptrace: signals that tracers see, suppress, change and inject; group-stops of attached and of seized tracees; ends of tracers.
 #include "tracer.h"
 
 static volatile sig_atomic_t got, code_of, value_of;
@@ -32,9 +32,9 @@ static void delivered(void)
 	let_go(PTRACE_CONT, pid, 0);
 	show_info(pid);
 	let_go(PTRACE_CONT, pid, SIGUSR1);
-	// Held back.
+	// Suppressed.
 	let_go(PTRACE_CONT, pid, 0);
-	// Another one.
+	// Another signal.
 	let_go(PTRACE_CONT, pid, SIGUSR2);
 	// With another siginfo.
 	siginfo_t info;
@@ -43,7 +43,7 @@ static void delivered(void)
 	info.si_value.sival_int = 1234;
 	SHOW(trace(PTRACE_SETSIGINFO, pid, 0, &info));
 	let_go(PTRACE_CONT, pid, SIGUSR1);
-	// One that is blocked now waits, and is seen again.
+	// A signal that is now blocked stays pending, and is reported again.
 	uint64_t mask = 1 << (SIGUSR1 - 1);
 	CHECK(trace(PTRACE_SETSIGMASK, pid, 8, &mask) == 0);
 	let_go(PTRACE_CONT, pid, SIGUSR1);
@@ -75,7 +75,7 @@ static void ignored(void)
 	for (int i = 0; i < 5; i++)
 		let_go(PTRACE_CONT, pid, 0);
 	let_go(PTRACE_CONT, pid, SIGTERM);
-	// SIGKILL needs nobody's consent.
+	// SIGKILL is not reported to the tracer first.
 	pid = traced(ignores);
 	CHECK(kill(pid, SIGKILL) == 0);
 	await(pid);
@@ -95,7 +95,7 @@ static void faulted(void)
 	siginfo_t info;
 	CHECK(trace(PTRACE_GETSIGINFO, pid, 0, &info) == 0);
 	printf("address %lx code %d\n", (long)info.si_addr, info.si_code);
-	// Held back it happens again.
+	// Suppressed, the fault happens again.
 	let_go(PTRACE_CONT, pid, 0);
 	let_go(PTRACE_CONT, pid, SIGSEGV);
 }
@@ -107,7 +107,7 @@ static int injected_at_exit(void)
 	return got == SIGUSR1 && code_of == SI_KERNEL ? 0 : 1;
 }
 
-// At the stops of system calls a signal that is injected is sent.
+// At the stops of system calls an injected signal is sent.
 static void injected(void)
 {
 	printf("-- injected\n");
@@ -148,7 +148,7 @@ static void group_stops(void)
 	CHECK(kill(pid, SIGSTOP) == 0);
 	await(pid);
 	show_info(pid);
-	// Let through, the signal stops the process: a second stop, without a siginfo.
+	// Delivered, the signal stops the process: a second stop, without a siginfo.
 	let_go(PTRACE_CONT, pid, SIGSTOP);
 	show_info(pid);
 	SHOW(trace(PTRACE_LISTEN, pid, 0, NULL));
@@ -189,7 +189,7 @@ static void attached(void)
 	printf("call %lld result %lld\n", (long long)r.orig_rax, (long long)r.rax);
 	SHOW(trace(PTRACE_DETACH, pid, 0, NULL));
 	until_state(pid, 'S');
-	// One that is stopped: a stop for the group-stop, and one for the SIGSTOP of the attachment.
+	// A stopped process: a stop for the group-stop, and one for the SIGSTOP of the attachment.
 	CHECK(kill(pid, SIGSTOP) == 0);
 	int status;
 	CHECK(waitpid(pid, &status, WUNTRACED) == pid);
@@ -200,7 +200,7 @@ static void attached(void)
 	show_info(pid);
 	let_go(PTRACE_CONT, pid, 0);
 	show_info(pid);
-	// The group-stop is in force again after it.
+	// After detaching the group-stop is in force again.
 	SHOW(trace(PTRACE_DETACH, pid, 0, NULL));
 	until_state(pid, 'T');
 	CHECK(kill(pid, SIGCONT) == 0);
@@ -222,12 +222,12 @@ static void seized(void)
 	SHOW(trace(PTRACE_INTERRUPT, pid, 0, NULL));
 	await(pid);
 	show_info(pid);
-	// Again at once, as it was interrupted while it was stopped.
+	// A second stop at once, as the tracee was interrupted while it was stopped.
 	SHOW(trace(PTRACE_INTERRUPT, pid, 0, NULL));
 	let_go(PTRACE_CONT, pid, 0);
 	CHECK(trace(PTRACE_CONT, pid, 0, NULL) == 0);
 	until_state(pid, 'S');
-	// A group-stop, in which it listens.
+	// A group-stop, with PTRACE_LISTEN.
 	CHECK(kill(pid, SIGSTOP) == 0);
 	await(pid);
 	show_info(pid);
@@ -243,7 +243,7 @@ static void seized(void)
 	show_info(pid);
 	CHECK(trace(PTRACE_CONT, pid, 0, NULL) == 0);
 	until_state(pid, 'S');
-	// One that listens can be interrupted.
+	// A listening tracee can be interrupted.
 	CHECK(kill(pid, SIGTSTP) == 0);
 	await(pid);
 	let_go(PTRACE_CONT, pid, SIGSTOP);
@@ -256,10 +256,10 @@ static void seized(void)
 	show_info(pid);
 	let_go(PTRACE_CONT, pid, 0);
 	show_info(pid);
-	// Gone with a signal.
+	// Detached with a signal.
 	SHOW(trace(PTRACE_DETACH, pid, 0, DATA(SIGTERM)));
 	await(pid);
-	// One that is stopped is stopped for its tracer at once.
+	// A stopped process is stopped for its tracer at once.
 	pid = plain(spins);
 	until_state(pid, 'S');
 	CHECK(kill(pid, SIGSTOP) == 0);
@@ -294,7 +294,7 @@ static void tracer_ends(unsigned long options, int signal_first)
 		CHECK(trace(PTRACE_SEIZE, g, 0, DATA(options)) == 0);
 		until_state(g, 'S');
 		if (signal_first) {
-			// A signal that the tracer has not heard of is delivered.
+			// A signal that has not been reported to the tracer is delivered.
 			CHECK(kill(g, SIGUSR1) == 0);
 			until_state(g, 't');
 		} else {

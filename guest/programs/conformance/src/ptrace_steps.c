@@ -138,7 +138,7 @@ static void software(int by_file)
 	snprintf(path, sizeof path, "/proc/%d/mem", pid);
 	int fd = open(path, O_RDWR);
 	CHECK(fd >= 0);
-	// It has run the function before, so that its code is known to the processor.
+	// The tracee has executed the function before, so that its code is cached.
 	CHECK(trace(PTRACE_PEEKTEXT, pid, at, &old) == 0);
 	for (int i = 0; i < 3; i++) {
 		word = (old & ~0xffUL) | 0xcc;
@@ -163,7 +163,7 @@ static void software(int by_file)
 	close(fd);
 }
 
-// In a loop that runs meanwhile on another core.
+// In a loop that another core executes meanwhile.
 static int turns(void)
 {
 	waiting = 1;

@@ -1,4 +1,4 @@
-// Job control: signals of keys, SIGTTIN and SIGTTOU, stopped and orphaned groups, a shell's view of its jobs.
+// Job control: signals of keys, SIGTTIN and SIGTTOU, stopped and orphaned groups, jobs as a shell sees them.
 // link: -lutil
 #include "terminal.h"
 
@@ -75,7 +75,7 @@ static void keys(void)
 		}
 		CHECK(tcsetpgrp(slave_fd, getpid()) == 0);
 	}
-	// All processes of the foreground get the signal, and no others.
+	// Every process of the foreground group gets the signal, and no other.
 	pid_t background = job(sleeps, 0), first = job(sleeps, 1), second = fork();
 	if (second == 0)
 		sleeps();
@@ -212,7 +212,7 @@ static void background_writes(void)
 	CHECK(tcsetpgrp(slave_fd, getpid()) == 0);
 }
 
-// orphans have no one who would continue them: they are not stopped by the terminal.
+// an orphaned group is not stopped by the terminal, as no shell would continue it.
 static void orphan_reads(void)
 {
 	int fd[2];

@@ -115,7 +115,7 @@ static void changed(void)
 	CHECK(tcsetattr(slave_fd, TCSANOW, &old) == 0);
 }
 
-// signals of keys drop input and output, though no one gets them.
+// signals of keys drop input and output, even without a process that gets them.
 static void keys(void)
 {
 	mode("keys", ICRNL | IXON, USUAL);
@@ -198,7 +198,7 @@ static void sizes(void)
 	SHOW(read(slave_fd, b, 0));
 }
 
-// modes changes between lines and bytes while input waits.
+// modes changes between canonical and raw mode while input waits.
 static void modes(void)
 {
 	int n;

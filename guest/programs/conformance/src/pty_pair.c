@@ -104,7 +104,7 @@ static void settings(void)
 	SHOW(ioctl(slave_fd, TIOCGEXCL, &v));
 	printf("exclusive %d\n", v);
 	CHECK(ioctl(slave_fd, TIOCNXCL) == 0);
-	// Settings last as long as the pair.
+	// Settings are kept until both ends are closed.
 	char name[64];
 	CHECK(ptsname_r(master_fd, name, sizeof name) == 0 && close(slave_fd) == 0);
 	slave_fd = open(name, O_RDWR | O_NOCTTY);
@@ -180,7 +180,7 @@ static void closed_master(void)
 	SHOW(tcsetpgrp(slave_fd, getpgrp()));
 	SHOW(isatty(slave_fd));
 	CHECK(close(slave_fd) == 0);
-	// Who waits is woken.
+	// Waiting threads are woken.
 	open_pair();
 	CHECK(fcntl(slave_fd, F_SETFL, 0) == 0);
 	pthread_t r = start(blocked_reader, (void *)(long)slave_fd);
@@ -268,7 +268,7 @@ static void helpers(void)
 	while ((k = read(m, all + n, sizeof all - n)) > 0)
 		n += k;
 	printf("forkpty: %s, %s\n", errname(errno), status_text(wait_for(pid)));
-	// The echo may come before the first line or after it.
+	// The echo may be read before the first line or after it.
 	all[n] = 0;
 	printf("%d %d %d\n", strstr(all, "hello\r\n") != NULL, strstr(all, "session leader 1, group 1, terminal 1\r\n") != NULL,
 	       strstr(all, "got hello\r\n") != NULL);

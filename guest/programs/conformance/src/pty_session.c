@@ -5,7 +5,7 @@
 #include <stdarg.h>
 #include <sys/sysmacros.h>
 
-static int report_fd; // where children report, which is not their terminal
+static int report_fd; // where children print, since their standard output is a terminal
 
 static void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
@@ -156,7 +156,7 @@ static void foreground(void)
 	CHECK(tcsetpgrp(slave_fd, pid) == 0);
 	CHECK(write(fd[1], "x", 1) == 1);
 	wait_for(pid);
-	TELL(tcgetpgrp(slave_fd) == pid); // though no process is left
+	TELL(tcgetpgrp(slave_fd) == pid); // although no process of the group is left
 	TELL(tcsetpgrp(slave_fd, getpid()));
 }
 
@@ -170,7 +170,7 @@ static void wait_until(int sig)
 		nap();
 }
 
-// window sizes signal the foreground.
+// a change of the window size signals the foreground.
 static void windows(void)
 {
 	open_pair();
@@ -243,12 +243,12 @@ static void leader_ends(void)
 	}
 	int status = wait_for(leader);
 	struct pollfd p = {.fd = master_fd, .events = POLLIN};
-	CHECK(close(slave_fd) == 0 && poll(&p, 1, -1) == 1); // until no one has the slave any more
+	CHECK(close(slave_fd) == 0 && poll(&p, 1, -1) == 1); // until the slave is open nowhere
 	printf("-- the leader ended: %s, events %x\n", status_text(status), p.revents);
 	CHECK(close(master_fd) == 0);
 }
 
-// a terminal is taken from another session by privileged processes alone.
+// only privileged processes take a terminal from another session.
 static void stolen(void)
 {
 	open_pair();

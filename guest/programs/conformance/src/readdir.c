@@ -38,14 +38,14 @@ int main(void)
 	for (int i = 0; i < n; i++) {
 		struct stat st;
 		CHECK(lstat(list[i]->d_name, &st) == 0);
-		// Of ".." the number may be another file system's.
+		// The entry ".." of a mount point may have another file system's number.
 		CHECK(list[i]->d_ino == st.st_ino || strcmp(list[i]->d_name, "..") == 0);
 		printf("%s %s\n", list[i]->d_name, type(list[i]->d_type));
 		free(list[i]);
 	}
 	free(list);
 
-	// More than one getdents64 of the C library can take.
+	// More than one getdents64 of the C library returns.
 	enum { MANY = 250, LONG = 200 };
 	for (int i = 0; i < MANY; i++) {
 		char name[LONG + 10];
@@ -75,7 +75,7 @@ int main(void)
 		CHECK(seen[i] == 2);
 	printf("entries %d, dots %d\n", total, dots);
 
-	// Back to a place told earlier.
+	// seekdir to a position of telldir.
 	for (int i = 0; i < 100; i++)
 		CHECK(readdir(d) != NULL);
 	long place = telldir(d);
@@ -87,7 +87,7 @@ int main(void)
 	printf("same entry again: %d\n", strcmp(readdir(d)->d_name, name) == 0);
 	CHECK(closedir(d) == 0);
 
-	// Emptied while it is read: what is left is found, nothing comes twice.
+	// Entries are removed while it is read: the rest is listed, nothing twice.
 	d = opendir("sub");
 	struct dirent *e;
 	int removed = 0;

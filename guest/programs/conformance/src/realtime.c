@@ -1,4 +1,4 @@
-// Real-time scheduling classes: what is accepted, reported, inherited and refused, by sched_setscheduler, sched_setattr and their kin.
+// Real-time scheduling classes: accepted, reported, inherited and refused values, by sched_setscheduler, sched_setattr and related calls.
 // root: yes
 #include "conformance.h"
 
@@ -113,7 +113,7 @@ static void attributes(void)
 	printf("size %d\n", a.size > 47);
 	a = (struct attr){.size = 5000};
 	SHOW(setattr(0, &a, 0));
-	// More than the kernel knows is allowed if it is zero.
+	// A structure larger than the kernel's is allowed if the rest is zero.
 	static struct {
 		struct attr a;
 		char more[200];
@@ -170,7 +170,7 @@ static void deadlines(void)
 	SHOW(set(SCHED_OTHER, 0));
 }
 
-// What children inherit, and what is reset.
+// children shows the attributes that children inherit, and those that are reset.
 static void children(void)
 {
 	static const struct { int policy, priority, nice; } list[] = {
@@ -219,13 +219,13 @@ static void threads(void)
 	thread("main");
 	SHOWE(pthread_setschedparam(pthread_self(), SCHED_FIFO, &(struct sched_param){100}));
 	OK(pthread_setschedparam(pthread_self(), SCHED_OTHER, &(struct sched_param){0}));
-	// A nice value is a thread's own.
+	// Each thread has a nice value of its own.
 	CHECK(setpriority(PRIO_PROCESS, gettid(), 3) == 0);
 	finish(start(thread, "nicer"));
 	CHECK(setpriority(PRIO_PROCESS, 0, 0) == 0);
 }
 
-// Without rights.
+// Without privileges.
 static void unprivileged(void)
 {
 	pid_t other = fork();

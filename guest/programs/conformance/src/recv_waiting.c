@@ -1,4 +1,4 @@
-// How long a receiver waits and what for: MSG_WAITALL, SO_RCVLOWAT, MSG_PEEK, MSG_TRUNC, and reads of nothing.
+// How long a receiver waits: MSG_WAITALL, SO_RCVLOWAT, MSG_PEEK, MSG_TRUNC, and reads of zero bytes.
 #include "inet.h"
 
 #include <poll.h>

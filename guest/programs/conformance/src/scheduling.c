@@ -1,4 +1,4 @@
-// Scheduling calls: policies that anyone may have, priorities and their ranges, nice values, intervals, refusals.
+// Scheduling calls: policies open to unprivileged users, priorities and their ranges, nice values, intervals, refusals.
 #include "conformance.h"
 
 int main(void)
@@ -30,7 +30,7 @@ int main(void)
 	SHOW(sched_rr_get_interval(-1, &t));
 	SHOW(sched_yield());
 
-	// Being nicer is for everyone.
+	// Any user may raise the nice value.
 	int base = getpriority(PRIO_PROCESS, 0), nicer = base + 5 > 19 ? 19 : base + 5;
 	CHECK(nice(5) == nicer && getpriority(PRIO_PROCESS, 0) == nicer);
 	SHOW(setpriority(PRIO_PROCESS, 0, 18) == 0 || nicer == 19 ? 0 : -1);

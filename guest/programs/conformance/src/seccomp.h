@@ -1,4 +1,4 @@
-// What the programs about seccomp share: filters about one system call, and children that
+// Shared by the programs about seccomp: filters for one system call, and children that
 // install them.
 #ifndef CONFORMANCE_SECCOMP_H
 #define CONFORMANCE_SECCOMP_H
@@ -27,7 +27,7 @@ static inline long install(struct sock_filter *list, unsigned short n, unsigned 
 	return seccomp(SECCOMP_SET_MODE_FILTER, flags, &program);
 }
 
-// install_for has the filter return action for system call number, and ALLOW for others.
+// install_for installs a filter that returns action for a system call, and ALLOW for all others.
 static inline long install_for(long number, unsigned action, unsigned flags)
 {
 	struct sock_filter list[] = {
@@ -44,7 +44,7 @@ static inline void no_new_privileges(void)
 	CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
 }
 
-// in_child runs f in a child, to whose end it comes by itself or not.
+// in_child runs f in a child, which may die from it, and prints the child's status.
 static inline void in_child(const char *what, void (*f)(void))
 {
 	printf("-- %s\n", what);

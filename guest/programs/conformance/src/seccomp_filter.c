@@ -1,4 +1,4 @@
-// seccomp filters: each action, what several filters make of a call, arguments, inheritance by threads, children and programs, and the checks of filters.
+// seccomp filters: each action, combined results of several filters, arguments, inheritance by threads, children and programs, and the checks of filters.
 #include "seccomp.h"
 
 #include <ucontext.h>
@@ -22,7 +22,7 @@ static void errors(void)
 	SHOW(syscall(-1));
 }
 
-// The strictest action counts, whichever filter it comes from; of equals the newest.
+// The strictest action of all filters is taken; of equal actions the newest filter's.
 static void several(void)
 {
 	SHOW(install_for(SYS_getppid, SECCOMP_RET_ERRNO | EPROTO, 0));
@@ -121,7 +121,7 @@ static void unknown_action(void)
 	syscall(SYS_getppid);
 }
 
-// Where a thread that is killed leaves its number, the kernel writes 0.
+// The kernel clears the CLONE_CHILD_CLEARTID word of a thread that is killed.
 static _Atomic int tid = 1;
 
 static void *dies(void *arg)
@@ -202,7 +202,7 @@ static void synchronized(void)
 	SHOW(install_for(SYS_getppid, SECCOMP_RET_ERRNO | EPROTO, SECCOMP_FILTER_FLAG_TSYNC));
 	wait_for_all();
 	finish(t);
-	// A thread with filters of its own cannot follow.
+	// A thread with filters of its own cannot be synchronized.
 	t = start(follows, (void *)1);
 	wait_for_all();
 	CHECK(install_for(SYS_getppid, SECCOMP_RET_ERRNO | EDOM, SECCOMP_FILTER_FLAG_TSYNC) > 0);
@@ -259,7 +259,7 @@ static void invalid(void)
 	SHOW(prctl(PR_SET_SECCOMP, 0, NULL));
 	SHOW(prctl(PR_SET_SECCOMP, 3, NULL));
 	SHOW(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, NULL));
-	// With filters there is no way to strict mode.
+	// A process with filters cannot enter strict mode.
 	SHOW(prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT, NULL));
 	SHOW(prctl(PR_GET_SECCOMP));
 }
@@ -314,7 +314,7 @@ static void *strict_thread(void *arg)
 	return arg;
 }
 
-// In strict mode a thread dies alone.
+// In strict mode only the thread dies.
 static void strict_in_thread(void)
 {
 	start(strict_thread, NULL);

@@ -1,11 +1,11 @@
-// seccomp listeners: system calls that another process decides about, with answers, continuation, descriptors that it gives, and ends of either side.
+// seccomp listeners: another process answers system calls, lets them continue, or adds descriptors; the end of either process.
 #include "seccomp.h"
 
 #include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
-static int ends[2]; // by which the listener's descriptor comes
+static int ends[2]; // the socket over which the listener's descriptor is passed
 
 static void send_fd(int fd)
 {
@@ -33,7 +33,7 @@ static int receive_fd(void)
 
 static pid_t child, parent;
 
-// begin makes a child that installs a filter with a listener and does f; the result is
+// begin makes a child that installs a filter with a listener and calls f; the result is
 // the listener.
 static int begin(const char *what, int (*f)(void), unsigned flags)
 {
@@ -195,7 +195,7 @@ static int interrupted(void)
 	return 0;
 }
 
-// A signal ends the wait: the notification is made anew, or the call fails.
+// A signal ends the wait: the notification is repeated, or the call fails.
 static void signalled(void)
 {
 	int fd = begin("signals", interrupted, 0);
@@ -211,7 +211,7 @@ static void signalled(void)
 	end(fd);
 }
 
-// With WAIT_KILLABLE_RECV one that was received is not interrupted.
+// With WAIT_KILLABLE_RECV a notification that was received is not interrupted.
 static void killable(void)
 {
 	int fd = begin("only killed", interrupted, SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV);
@@ -242,7 +242,7 @@ static void *asks(void *arg)
 static int second_filter(void)
 {
 	SHOW(install_for(SYS_getpgrp, SECCOMP_RET_ALLOW, SECCOMP_FILTER_FLAG_NEW_LISTENER));
-	// A filter that forbids more counts.
+	// A stricter filter takes precedence.
 	SHOW(install_for(SYS_getppid, SECCOMP_RET_ERRNO | EDOM, 0));
 	SHOW(syscall(SYS_getppid, 0));
 	return 0;
@@ -284,7 +284,7 @@ static void without_listener(void)
 
 int main(void)
 {
-	// What child and parent print must not mix: each prints when it is done, the child
+	// The outputs of child and parent must not mix: each prints when it is done, the child
 	// first.
 	static char buffer[1 << 16];
 	setvbuf(stdout, buffer, _IOFBF, sizeof buffer);

@@ -1,4 +1,4 @@
-// Unnamed semaphores: counts, trywait, overflow, refused values, threads that hand tokens round.
+// Unnamed semaphores: counts, trywait, overflow, refused values, threads that pass tokens in a ring.
 #include "conformance.h"
 
 #include <limits.h>

@@ -51,7 +51,7 @@ int main(void)
 	SHOW(copy_file_range(from, NULL, open("in", O_RDONLY), NULL, 4, 0));
 	SHOW(copy_file_range(open(".", O_RDONLY), NULL, to, NULL, 4, 0));
 
-	// Something larger, through sendfile in pieces.
+	// A larger file, through sendfile in pieces.
 	static char big[300000], back[300000];
 	for (size_t i = 0; i < sizeof big; i++)
 		big[i] = (char)(i * 31 >> 3);

@@ -1,4 +1,4 @@
-// Setting the clock: clock_settime, settimeofday, adjtimex; what waits for a time on it, and what waits for some time.
+// Setting the clock: clock_settime, settimeofday, adjtimex; waits for a time on it, and waits for a period.
 // native: no (it would set the host's clock)
 // root: yes
 #include "conformance.h"
@@ -15,7 +15,7 @@ static void set(int64_t ns)
 	CHECK(clock_settime(CLOCK_REALTIME, &t) == 0);
 }
 
-// near says whether a clock shows a time, or a little more.
+// near reports whether a clock shows a time, or a little more.
 static bool near(clockid_t c, int64_t ns) { return now(c) >= ns && now(c) < ns + SEC; }
 
 static void steps(void)
@@ -45,7 +45,7 @@ static void refused(void)
 	SHOW(clock_settime(77, &t));
 	SHOW(clock_settime(CLOCK_REALTIME, &bad));
 	SHOW(syscall(SYS_clock_settime, CLOCK_REALTIME, NULL));
-	SHOW(clock_settime(CLOCK_REALTIME, &t)); // before the machine was started, if it had been up for so long
+	SHOW(clock_settime(CLOCK_REALTIME, &t)); // less than the monotonic clock
 	SHOW(settimeofday(&v, NULL));
 	pid_t p = fork();
 	CHECK(p >= 0);
@@ -69,7 +69,7 @@ static int64_t begin;
 static void *sleeper(void *arg)
 {
 	struct timespec t = from_ns(begin + HOUR);
-	sigset_t ours; // the timer's signal, which comes at the same time, is for the first thread
+	sigset_t ours; // so that the timer's signal, due at the same time, goes to the first thread
 	CHECK(sigemptyset(&ours) == 0 && sigaddset(&ours, SIGUSR1) == 0);
 	OK(pthread_sigmask(SIG_BLOCK, &ours, NULL));
 	OK(clock_nanosleep(CLOCK_REALTIME, TIMER_ABSTIME, &t, NULL));

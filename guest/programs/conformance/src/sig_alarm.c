@@ -1,4 +1,4 @@
-// alarm, ualarm and setitimer: real, virtual and profiling timers, intervals, what is left, replacement, refusals.
+// alarm, ualarm and setitimer: real, virtual and profiling timers, intervals, time left, replacement, refusals.
 #include "conformance.h"
 
 #include <sys/time.h>
@@ -66,7 +66,7 @@ int main(void)
 	SHOW(setitimer(77, &it, NULL));
 	SHOW(getitimer(77, &it));
 
-	// Not inherited by a child; kept over exec is not tried here.
+	// A child does not inherit it; execve is not tried here.
 	it.it_value = (struct timeval){100, 0};
 	CHECK(setitimer(ITIMER_REAL, &it, NULL) == 0);
 	pid_t pid = fork();
@@ -76,7 +76,7 @@ int main(void)
 		_exit(old.it_value.tv_sec == 0 ? 0 : 1);
 	}
 	printf("child: %s\n", status_text(wait_for(pid)));
-	// A sleep is cut short by an alarm.
+	// An alarm interrupts a sleep.
 	ualarm(2000, 2000);
 	struct timespec req = {100, 0}, rem;
 	SHOW(nanosleep(&req, &rem));

@@ -1,7 +1,7 @@
 // sigaltstack: queries, handlers on it and not on it, nesting, refusals while in use, SS_AUTODISARM, one per thread.
 #include "conformance.h"
 
-#ifndef SS_AUTODISARM // of linux/signal.h, which clashes with signal.h
+#ifndef SS_AUTODISARM // of linux/signal.h, which conflicts with signal.h
 #define SS_AUTODISARM (1u << 31)
 #endif
 

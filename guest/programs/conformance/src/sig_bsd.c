@@ -29,7 +29,7 @@ int main(void)
 	printf("old mask %x\n", old);
 	raise(SIGUSR1);
 	printf("blocked: %d, mask has both %d\n", (int)hits, siggetmask() == (BIT(SIGUSR1) | BIT(SIGTERM)));
-	// Only the signal named is let in, and kept out again afterwards.
+	// Only the named signal is unblocked, and it is blocked again afterwards.
 	SHOW(sigpause(SIGUSR1));
 	printf("paused: %d\n", (int)hits);
 	sigset_t s;

@@ -77,7 +77,7 @@ int main(void)
 	await("NOCLDSTOP, kill", pid);
 	CHECK(wait_for(pid) == SIGKILL);
 
-	// No zombies: the child is gone by itself, wait waits for all and fails.
+	// No zombies: the child is reaped at once, and wait waits for all and fails.
 	on_siginfo(SIGCHLD, handler, SA_NOCLDWAIT);
 	pid = leaver(3);
 	SHOW(waitpid(pid, &status, 0));

@@ -6,7 +6,7 @@ int main(void)
 	no_core();
 	for (int sig = 1; sig <= 34; sig++) {
 		if (sig == 32 || sig == 33)
-			continue; // glibc's own
+			continue; // used by glibc itself
 		int n = sig == 34 ? SIGRTMIN : sig;
 		pid_t pid = fork();
 		CHECK(pid >= 0);

@@ -1,4 +1,4 @@
-// Signals for the process go to a thread that lets them in, those for a thread to that thread only; a signal thread.
+// Signals for the process go to a thread that does not block them, those for a thread to that thread only; a signal thread.
 #include "conformance.h"
 
 #include <semaphore.h>
@@ -66,7 +66,7 @@ int main(void)
 		wait_sem();
 	}
 	printf("main %d, blocking %d, open %d\n", by[0], by[1], by[2]);
-	// For the blocking thread it stays pending, whoever else could take it.
+	// A signal for a thread that blocks it stays pending, although others could take it.
 	OK(pthread_kill(a, SIGUSR1));
 	OK(pthread_kill(b, SIGUSR1));
 	wait_sem();
@@ -76,7 +76,7 @@ int main(void)
 	finish(b);
 	printf("main %d, blocking %d, open %d\n", by[0], by[1], by[2]);
 
-	// Nobody can take it: it waits for the process, and for a later thread.
+	// No thread can take it: it stays pending for the process, and a later thread takes it.
 	CHECK(kill(getpid(), SIGUSR1) == 0);
 	OK(pthread_barrier_destroy(&bar));
 	OK(pthread_barrier_init(&bar, NULL, 2));

@@ -1,4 +1,4 @@
-// SA_NODEFER, SA_RESETHAND, sa_mask, and what sigaction gives back; signal, sysv_signal; refusals.
+// SA_NODEFER, SA_RESETHAND, sa_mask, and the old action from sigaction; signal, sysv_signal; refusals.
 #include "conformance.h"
 
 static volatile sig_atomic_t depth, deepest, hits, blocked_inside;
@@ -74,7 +74,7 @@ int main(void)
 	SHOW(sigaction(SIGKILL, NULL, &old));
 	SHOW(sigaction(0, &sa, NULL));
 	SHOW(sigaction(65, &sa, NULL));
-	SHOW(sigaction(32, &sa, NULL)); // glibc's own
+	SHOW(sigaction(32, &sa, NULL)); // used by glibc itself
 	SHOW(signal(SIGKILL, SIG_IGN) == SIG_ERR ? -1 : 0);
 	SHOW(syscall(SYS_rt_sigaction, SIGUSR1, NULL, NULL, 4));
 	return 0;

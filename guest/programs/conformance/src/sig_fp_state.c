@@ -1,4 +1,4 @@
-// Floating-point state over signals: registers, rounding modes and flags survive handlers, handlers start clean.
+// Floating-point state over signals: registers, rounding modes and flags survive handlers, handlers start with defaults.
 // link: -lm
 #include "conformance.h"
 
@@ -16,7 +16,7 @@ static void handler(int sig)
 	__asm__ volatile("stmxcsr %0\n fnstcw %1" : "=m"(csr), "=m"(cw));
 	if ((csr & 0xffc0) != 0x1f80 || cw != 0x37f)
 		dirty_start++;
-	// Leave nothing as it was.
+	// Change all of the state.
 	__asm__ volatile("pcmpeqd %%xmm0, %%xmm0\n movdqa %%xmm0, %%xmm1\n movdqa %%xmm0, %%xmm2\n movdqa %%xmm0, %%xmm7\n"
 			 "movdqa %%xmm0, %%xmm8\n movdqa %%xmm0, %%xmm15\n fldpi\n fldpi\n fldl2e\n fninit\n fld1\n"
 			 :
@@ -28,7 +28,7 @@ static void handler(int sig)
 	hits++;
 }
 
-// compute does sums in SSE and x87 registers that a lost register would spoil.
+// compute does sums in SSE and x87 registers; a lost register changes the result.
 __attribute__((noinline)) static double compute(int n)
 {
 	double s = 0;

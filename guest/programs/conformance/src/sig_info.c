@@ -57,7 +57,7 @@ int main(void)
 	ualarm(1000, 0);
 	show("ualarm", 1);
 
-	// From a child: its process id, not ours.
+	// From a child: the child's process id.
 	pid_t pid = fork();
 	CHECK(pid >= 0);
 	if (pid == 0) {

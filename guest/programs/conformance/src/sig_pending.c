@@ -53,7 +53,7 @@ int main(void)
 	sigset_t all, p;
 	struct sigaction sa = {.sa_sigaction = handler, .sa_flags = SA_SIGINFO};
 	sigfillset(&all);
-	// Every handler keeps the others out: they run one after the other.
+	// Every handler blocks the other signals: they run one after the other.
 	sa.sa_mask = all;
 	static const int sigs[] = {SIGHUP, SIGINT, SIGUSR1, SIGUSR2, SIGTERM};
 	for (int i = 0; i < LEN(sigs); i++)
@@ -72,7 +72,7 @@ int main(void)
 	CHECK(sigpending(&p) == 0);
 	list("pending", &p);
 
-	// Without mutual exclusion each later one interrupts the one before it.
+	// Without these masks each later handler interrupts the one before it.
 	n = 0;
 	sigemptyset(&sa.sa_mask);
 	for (int i = 0; i < LEN(sigs); i++)
@@ -96,7 +96,7 @@ int main(void)
 	CHECK(sigprocmask(SIG_UNBLOCK, &all, NULL) == 0);
 	printf("own first:%s\n", order);
 
-	// Ignoring a signal throws away what is pending of it.
+	// Ignoring a signal discards its pending instances.
 	n = 0;
 	CHECK(sigprocmask(SIG_BLOCK, &all, NULL) == 0);
 	queue_all();

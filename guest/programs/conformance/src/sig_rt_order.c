@@ -35,7 +35,7 @@ int main(void)
 	CHECK(sigprocmask(SIG_BLOCK, &all, NULL) == 0);
 	n = 0;
 	SHOW(sigqueue(getpid(), SIGRTMIN, (union sigval){.sival_int = 1}));
-	// Without a place in the queue kill still leaves the signal pending.
+	// When the queue is full, kill still leaves the signal pending.
 	SHOW(kill(getpid(), SIGUSR1));
 	sigset_t p;
 	CHECK(sigpending(&p) == 0);

@@ -35,7 +35,7 @@ int main(void)
 	SHOW(sigqueue(me, 65, (union sigval){0}));
 	printf("hits %d\n", hits);
 
-	// One may claim any code to oneself, to others only negative ones.
+	// A process may send any code to itself, to others only negative ones.
 	siginfo_t si = {.si_signo = SIGUSR1, .si_code = SI_USER};
 	si.si_value.sival_int = 11;
 	SHOW(syscall(SYS_rt_sigqueueinfo, me, SIGUSR1, &si));
@@ -63,7 +63,7 @@ int main(void)
 	printf("child: %s\n", status_text(wait_for(pid)));
 	SHOW(kill(pid, 0));
 
-	// A whole process group, oneself included.
+	// A whole process group, with the sender.
 	CHECK(setpgid(0, 0) == 0 || getpgrp() == getpid());
 	int *ready = shared_memory(4096);
 	pid_t child[3];

@@ -1,4 +1,4 @@
-// Four threads and two processes send each other real-time signals all the time: every one arrives, work goes on.
+// Four threads and two processes send each other real-time signals all the time: every one arrives, and the work is done.
 #include "conformance.h"
 
 enum { THREADS = 4, EACH = 60 };
@@ -51,7 +51,7 @@ int main(void)
 	sigset_t all;
 	sigfillset(&all);
 	OK(pthread_attr_init(&a));
-	// thread[] must be filled before anyone uses it.
+	// All of thread[] must be set before any thread uses it.
 	sigset_t old;
 	OK(pthread_sigmask(SIG_BLOCK, &all, &old));
 	OK(pthread_attr_setsigmask_np(&a, &old));

@@ -35,7 +35,7 @@ int main(void)
 	CHECK(sigprocmask(SIG_BLOCK, NULL, &s) == 0);
 	printf("USR2 blocked now %d\n", sigismember(&s, SIGUSR2));
 
-	// Parent and child take turns by signal alone, without losing one.
+	// Parent and child take turns by signals alone, without losing one.
 	hits = 0;
 	pid_t parent = getpid(), pid = fork();
 	CHECK(pid >= 0);

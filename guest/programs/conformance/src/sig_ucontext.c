@@ -17,14 +17,14 @@ static void handler(int sig, siginfo_t *si, void *ucp)
 	(void)sig;
 	(void)si;
 	switch (mode) {
-	case 0: // answer the load in the program's place
+	case 0: // give the load its result
 		g[REG_RAX] = 4711;
 		g[REG_RIP] += 3;
 		break;
 	case 1: // give it a good pointer
 		g[REG_RDI] = g[REG_RSI];
 		break;
-	case 2: // every register one more
+	case 2: // add one to every register
 		g[REG_RBX]++;
 		g[REG_RCX]++;
 		g[REG_RDX]++;
@@ -41,7 +41,7 @@ static void handler(int sig, siginfo_t *si, void *ucp)
 		uc->uc_mcontext.fpregs->mxcsr |= 0x6000;
 		g[REG_RIP] += 2;
 		break;
-	case 5: // go elsewhere as by a call
+	case 5: // call another function
 		g[REG_RSP] -= 8;
 		*(long *)g[REG_RSP] = g[REG_RIP] + 2;
 		g[REG_RIP] = (greg_t)landing;

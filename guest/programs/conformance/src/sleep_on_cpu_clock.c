@@ -51,7 +51,7 @@ static void own_process(void)
 	finish(t);
 }
 
-// Nothing uses processor time but the thread that interrupts, so only a signal
+// Only the interrupting thread uses processor time, so only a signal
 // ends these.
 static void interrupted(void)
 {

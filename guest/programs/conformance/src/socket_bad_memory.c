@@ -1,4 +1,4 @@
-// Bad memory in socket calls: what cannot be stored stays in a stream and is lost of a message; what cannot be read is not sent.
+// Bad memory in socket calls: data that cannot be stored stays in a stream and is lost of a message; data that cannot be read is not sent.
 #include "inet.h"
 
 #include <sys/uio.h>

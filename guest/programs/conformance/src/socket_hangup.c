@@ -1,4 +1,4 @@
-// What poll and epoll say of sockets whose other side shuts down, closes or resets, level- and edge-triggered.
+// Events of poll and epoll for sockets whose other side shuts down, closes or resets, level- and edge-triggered.
 #include "inet.h"
 
 #include <poll.h>
@@ -21,8 +21,8 @@ static const char *text(uint32_t events)
 	return buf;
 }
 
-// expect waits until the level-triggered events are as they will stay, and
-// shows what both ways of watching say.
+// expect waits until the level-triggered events have the final value, and
+// prints the events of both triggers.
 static void expect(int s, int level, int edge, uint32_t want, const char *what)
 {
 	struct pollfd p = {s, POLLIN | POLLOUT | POLLRDHUP, 0};
@@ -106,7 +106,7 @@ int main(void)
 	run(AF_UNIX);
 	run(AF_INET);
 
-	// A connection that nobody takes, and a socket that was never connected.
+	// A refused connection, and a socket that was never connected.
 	int unused = tcp(), s = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
 	CHECK(bind_to(unused, 0) == 0);
 	int level = watch(s, EPOLLIN | EPOLLOUT), edge = watch(s, EPOLLIN | EPOLLOUT | EPOLLET);

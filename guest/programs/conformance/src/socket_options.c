@@ -1,4 +1,4 @@
-// Socket options and what they read back: types, buffers, keep-alive, linger, NODELAY, listening state, IPv4 settings.
+// Socket options and the values read back: types, buffers, keep-alive, linger, NODELAY, listening state, IPv4 settings.
 #include "inet.h"
 
 static int get(int s, int level, int option)
@@ -38,7 +38,7 @@ int main(void)
 		printf("%s: %d, then %d\n", flag[i].name, before, get(s, flag[i].level, flag[i].option));
 		CHECK(set(s, flag[i].level, flag[i].option, 0) == 0 && get(s, flag[i].level, flag[i].option) == 0);
 	}
-	// Buffer sizes are doubled, and have a least value.
+	// Buffer sizes are doubled, and have a minimum.
 	CHECK(set(s, SOL_SOCKET, SO_RCVBUF, 20000) == 0 && set(s, SOL_SOCKET, SO_SNDBUF, 20000) == 0);
 	printf("buffers %d %d\n", get(s, SOL_SOCKET, SO_RCVBUF), get(s, SOL_SOCKET, SO_SNDBUF));
 	CHECK(set(s, SOL_SOCKET, SO_RCVBUF, 1) == 0 && get(s, SOL_SOCKET, SO_RCVBUF) > 1);
@@ -63,7 +63,7 @@ int main(void)
 	CHECK(set(s, IPPROTO_IP, IP_TOS, 0x10) == 0 && set(s, IPPROTO_IP, IP_TTL, 44) == 0);
 	printf("tos %d ttl %d\n", get(s, IPPROTO_IP, IP_TOS), get(s, IPPROTO_IP, IP_TTL));
 
-	// What is longer than the value is not written; what is shorter is cut.
+	// getsockopt writes no more than the value and cuts it to the given length.
 	char text[8] = "#######";
 	n = 2;
 	SHOW(getsockopt(s, SOL_SOCKET, SO_TYPE, text, &n));
@@ -73,13 +73,13 @@ int main(void)
 	SHOW(setsockopt(s, SOL_SOCKET, SO_TYPE, text, 4));
 	SHOW(setsockopt(s, SOL_SOCKET, SO_KEEPALIVE, NULL, 4));
 
-	// Two sockets share a port when both say so.
+	// Two sockets share a port when both set the option.
 	int a = tcp(), b = tcp();
 	CHECK(set(a, SOL_SOCKET, SO_REUSEPORT, 1) == 0 && bind_to(a, 0) == 0);
 	SHOW(bind_to(b, port_of(a)));
 	CHECK(set(b, SOL_SOCKET, SO_REUSEPORT, 1) == 0);
 	SHOW(bind_to(b, port_of(a)));
-	// A name of a socket that is not bound.
+	// getsockname of a socket that is not bound.
 	struct sockaddr_in name;
 	n = sizeof name;
 	SHOW(getsockname(tcp(), (struct sockaddr *)&name, &n));

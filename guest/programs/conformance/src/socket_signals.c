@@ -97,7 +97,7 @@ static void sending(int a)
 }
 
 // A child that is stopped and continued: its call ends with EINTR if it has a
-// time-out, and goes on if not.
+// time-out, and continues if not.
 static void stopped(int a, int b, int ms)
 {
 	char buf[10];

@@ -89,7 +89,7 @@ static void run(int family, int f)
 	SHOW(splice(s[0], NULL, s[1], NULL, 10, 0));
 	SHOW(sendfile(f, s[0], NULL, 10));
 
-	// Nobody reads any more.
+	// The readers are closed.
 	on_signal(SIGPIPE, count, 0);
 	pipes = 0;
 	pair(s, family);

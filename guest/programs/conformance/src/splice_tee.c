@@ -1,4 +1,4 @@
-// splice, tee and vmsplice between files, pipes and sockets; what cannot be spliced is refused.
+// splice, tee and vmsplice between files, pipes and sockets; refused kinds of descriptors.
 #include "conformance.h"
 
 #include <sys/socket.h>
@@ -16,7 +16,7 @@ int main(void)
 	SHOW(splice(in, &off, a[1], NULL, 2, 0));
 	printf("offset %ld\n", (long)off);
 	SHOW(lseek(in, 0, SEEK_CUR));
-	// tee leaves the data where it is.
+	// tee does not consume the data.
 	SHOW(tee(a[0], b[1], 5, 0));
 	SHOW(read(b[0], buf, sizeof buf));
 	printf("%.5s\n", buf);

@@ -1,4 +1,4 @@
-// statfs and statvfs give sane numbers; extended attributes are kept or refused as a whole, consistently.
+// statfs and statvfs give plausible numbers; extended attributes are supported or refused as a whole, consistently.
 #include "conformance.h"
 
 #include <sys/statfs.h>
@@ -26,7 +26,7 @@ int main(void)
 	SHOW(statfs("/proc", &a));
 	printf("proc: %d\n", a.f_type == 0x9fa0);
 
-	// Either there are user attributes and they work, or every call says no.
+	// Either user attributes exist and work, or every call refuses them.
 	char buf[100] = {0};
 	if (setxattr("file", "user.one", "value", 5, 0) == 0) {
 		CHECK(getxattr("file", "user.one", buf, sizeof buf) == 5 && memcmp(buf, "value", 5) == 0);

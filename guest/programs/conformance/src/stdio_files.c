@@ -60,7 +60,7 @@ int main(void)
 	CHECK(fclose(f) == 0);
 	SHOW(fopen("file", "wx") == NULL ? -1 : 0);
 
-	// A full device is noticed at the flush.
+	// A full device is reported by the flush.
 	f = fopen("/dev/full", "w");
 	CHECK(f != NULL);
 	SHOW(fprintf(f, "text"));

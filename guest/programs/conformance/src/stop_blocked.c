@@ -1,4 +1,4 @@
-// A process stopped and continued in the middle of a blocking call: sleeps, waits and reads go on as if nothing was.
+// A process stopped and continued in the middle of a blocking call: sleeps, waits and reads continue.
 #include "conformance.h"
 
 #include <poll.h>

@@ -1,4 +1,4 @@
-// User contexts: makecontext with arguments, generators, round robin of ten, successors, masks, one that changes threads.
+// User contexts: makecontext with arguments, generators, round robin of ten, successors, masks, one that moves to another thread.
 #include "conformance.h"
 
 #include <ucontext.h>
@@ -102,7 +102,7 @@ int main(void)
 	CHECK(sigprocmask(SIG_BLOCK, NULL, &s) == 0);
 	printf("outside: USR1 blocked %d\n", sigismember(&s, SIGUSR1));
 
-	// Begun on one thread, ended on another.
+	// Started on one thread, ended on another.
 	make(&gen, NULL);
 	makecontext(&gen, traveller, 0);
 	CHECK(swapcontext(&main_context, &gen) == 0);

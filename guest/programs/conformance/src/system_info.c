@@ -1,4 +1,4 @@
-// uname, sysinfo, sysconf, getpagesize, hostname: consistent with each other, sane, and on Linux x86-64.
+// uname, sysinfo, sysconf, getpagesize, hostname: consistent with each other, plausible, and those of Linux on x86-64.
 #include "conformance.h"
 
 #include <sys/auxv.h>

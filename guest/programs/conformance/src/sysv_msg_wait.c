@@ -1,4 +1,4 @@
-// Waiting at System V message queues: receivers in turn, senders for room, removal, IPC_SET, signals, threads.
+// Waiting at System V message queues: order of receivers, senders that wait for room, removal, IPC_SET, signals, threads.
 #include "conformance.h"
 
 #include <sys/ipc.h>
@@ -9,7 +9,7 @@ static int queue;
 
 struct message { long type; char text[9000]; };
 
-// shared is what children write: how many have begun, and what they got.
+// shared is written by children: how many have begun, and the results.
 static struct {
 	atomic_int begun;
 	char got[16][64];
@@ -86,7 +86,7 @@ static void receivers(void)
 	end(b);
 	struct message m;
 	CHECK(msgrcv(queue, &m, 100, 9, 0) == 1);
-	// Too long for the first and cut for the second.
+	// Too long for the first receiver and truncated for the second.
 	a = receive("short", 0, 2, 0);
 	b = receive("cut", 0, 2, MSG_NOERROR);
 	put(1, "long");
@@ -163,7 +163,7 @@ static void changes(void)
 	struct message m;
 	CHECK(msgrcv(queue, &m, 10, 0, 0) == 10 && msgrcv(queue, &m, 6000, 0, 0) == 5001);
 	struct receiver a = receive("still there", 0, 100, 0);
-	CHECK(msgctl(queue, IPC_SET, &d) == 0); // receivers look again
+	CHECK(msgctl(queue, IPC_SET, &d) == 0); // receivers check again
 	put(1, "after the change");
 	end(a);
 }
@@ -179,7 +179,7 @@ static void removal(void)
 	CHECK(msgctl(queue, IPC_RMID, NULL) == 0);
 	end(a);
 	long r = (long)finish(t);
-	CHECK(r == EIDRM || r == EINVAL); // EINVAL: it had not begun
+	CHECK(r == EIDRM || r == EINVAL); // EINVAL: it had not yet begun to wait
 	printf("sender ended\n");
 }
 

@@ -1,4 +1,4 @@
-// Permissions of System V objects: what owners without privileges may do, and others.
+// Permissions of System V objects: operations allowed to owners without privileges, and to others.
 #include "conformance.h"
 
 #include <grp.h>
@@ -58,7 +58,7 @@ static void use(const char *who)
 	printf(", stat %s\n", outcome(msgctl(queue, IPC_STAT, &m)));
 }
 
-// keys checks shmget and the like of an object that exists.
+// keys checks shmget, semget and msgget of an object that exists.
 static void keys(void)
 {
 	key_t key = getpid() | 0x52000000;
@@ -96,7 +96,7 @@ static void unprivileged(void)
 	keys();
 }
 
-// others checks, as far as root can arrange it, what strangers may do.
+// others checks, as far as root can arrange it, the operations allowed to other users.
 static void others(void)
 {
 	make(0640);

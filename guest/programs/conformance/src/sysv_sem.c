@@ -100,7 +100,7 @@ static void operations(void)
 	struct sembuf ops[501] = {{0, 1, 0}, {2, -3, 0}, {2, 0, 0}, {1, 7, 0}};
 	SHOW(semop(set, ops, 4));
 	show_values();
-	// All or nothing: the last of these cannot be done.
+	// All or nothing: the last of these operations is impossible.
 	struct sembuf undo_me[] = {{0, -1, 0}, {1, -7, 0}, {2, 2, 0}, {2, -3, IPC_NOWAIT}};
 	SHOW(semop(set, undo_me, 4));
 	show_values();

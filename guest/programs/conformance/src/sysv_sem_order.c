@@ -1,12 +1,12 @@
-// Who is served first at System V semaphores: simple and complex operations, waits for zero, removal, SETVAL.
+// Order of waiters at System V semaphores: simple and complex operations, waits for zero, removal, SETVAL.
 #include "conformance.h"
 
 #include <sys/ipc.h>
 #include <sys/sem.h>
 
 static int set;
-static atomic_int *ended; // how many waits are over
-static int *order;        // which child's, in turn
+static atomic_int *ended; // number of waits that have ended
+static int *order;        // children in the order in which their waits ended
 static int children;
 
 static int waiting(void)
@@ -17,7 +17,7 @@ static int waiting(void)
 	return n;
 }
 
-// waits starts a child that makes operations which cannot be done yet.
+// waits starts a child whose operations must wait.
 static void waits(struct sembuf *ops, int n)
 {
 	int before = waiting(), name = children++;
@@ -44,8 +44,8 @@ static void does(int n, int change)
 	CHECK(semop(set, &op, 1) == 0);
 }
 
-// settle waits until so many waits have ended and prints who may go on; the order
-// of several that go on at once is not known.
+// settle waits until n waits have ended and prints which children may continue; the
+// order of those that continue at once is not fixed.
 static void settle(const char *what, int n)
 {
 	while (atomic_load(ended) < n)
@@ -92,7 +92,7 @@ int main(void)
 	ended = shared_memory(4096);
 	order = (int *)ended + 16;
 
-	// Two simple decrements in order; a greater one that came first holds none up.
+	// Two simple decrements in order; an earlier, greater one does not block them.
 	begin(0, 0, 0);
 	simple(0, -3);
 	simple(0, -1);
@@ -142,7 +142,7 @@ int main(void)
 	settle("higher", 3);
 	end(0);
 
-	// Simple waiters stay in order when a complex one comes and goes.
+	// Simple waiters keep their order when a complex one starts and stops waiting.
 	begin(0, 0, 0);
 	simple(2, -1);
 	simple(1, -1);
@@ -154,7 +154,7 @@ int main(void)
 	settle("mixed: up 1", 2);
 	end(2);
 
-	// SETVAL and SETALL serve, too.
+	// SETVAL and SETALL wake waiters, too.
 	begin(0, 0, 0);
 	simple(0, -5);
 	simple(1, -1);
@@ -165,7 +165,7 @@ int main(void)
 	settle("SETALL", 3);
 	end(0);
 
-	// An operation that would be out of range when its turn comes.
+	// An operation that would be out of range when its turn is reached.
 	begin(0, 32767, 0);
 	struct sembuf over[] = {{0, -1, 0}, {1, 1, 0}};
 	waits(over, 2);

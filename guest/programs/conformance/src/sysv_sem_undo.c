@@ -1,4 +1,4 @@
-// SEM_UNDO: at exit, death, exec and thread end, with SETVAL, out of bounds, and when waiters profit.
+// SEM_UNDO: at exit, death, exec and thread end, with SETVAL, out of bounds, and waiters that it wakes.
 #include "conformance.h"
 
 #include <sys/ipc.h>
@@ -61,7 +61,7 @@ static void forks(void)
 	CHECK(op(0, 3) == 0);
 	pid_t pid = fork();
 	if (pid == 0)
-		_exit(0); // what is to be undone is not inherited
+		_exit(0); // a child does not inherit the adjustments
 	wait_for(pid);
 	show("after the grandchild");
 }
@@ -76,13 +76,13 @@ static void *in_thread(void *arg)
 static void threads(void)
 {
 	finish(start(in_thread, NULL));
-	show("after the thread"); // threads share what is to be undone
+	show("after the thread"); // threads share the adjustments
 }
 
 static void sets(void)
 {
 	CHECK(op(0, 3) == 0 && op(1, -2) == 0);
-	CHECK(semctl(set, 0, SETVAL, 7) == 0); // forgets what is to be undone of it
+	CHECK(semctl(set, 0, SETVAL, 7) == 0); // clears the adjustment of this semaphore
 }
 
 static void sets_all(void)
@@ -95,14 +95,14 @@ static void taken_away(void)
 {
 	CHECK(op(0, 3) == 0);
 	struct sembuf o = {0, -5, 0};
-	CHECK(semop(set, &o, 1) == 0); // undoing would lead below zero
+	CHECK(semop(set, &o, 1) == 0); // the adjustment would make the value negative
 }
 
 static void too_much(void)
 {
 	CHECK(op(0, -3) == 0);
 	struct sembuf o = {0, 32765, 0};
-	CHECK(semop(set, &o, 1) == 0); // undoing would lead beyond the greatest value
+	CHECK(semop(set, &o, 1) == 0); // the adjustment would exceed the maximum
 }
 
 static void adjustments_range(void)
@@ -125,7 +125,7 @@ static void waiters(void)
 	CHECK(pipe(fd) == 0);
 	pid_t holder = fork();
 	if (holder == 0) {
-		CHECK(op(1, 1) == 0 && op(1, -1) == 0); // nothing is left to undo
+		CHECK(op(1, 1) == 0 && op(1, -1) == 0); // no adjustment is left
 		struct sembuf o = {0, 2, 0};
 		CHECK(semop(set, &o, 1) == 0 && op(0, -2) == 0);
 		CHECK(write(fd[1], "x", 1) == 1);

@@ -5,7 +5,7 @@ static int refused_port(void)
 {
 	int s = tcp();
 	CHECK(bind_to(s, 0) == 0);
-	return port_of(s); // bound, nobody listens
+	return port_of(s); // bound, but not listening
 }
 
 int main(void)
@@ -30,7 +30,7 @@ int main(void)
 	SHOW(listen(pair[0], 1));
 	SHOW(bind_to(pair[0], 0));
 	SHOW(accept(pair[0], NULL, NULL));
-	// The peer closes in good order: end of file, then its reset, then EPIPE.
+	// The peer closes the connection: end of file, then a reset, then EPIPE.
 	CHECK(close(pair[1]) == 0);
 	SHOW(recv(pair[0], buf, 10, 0));
 	SHOW(send(pair[0], "x", 1, 0));

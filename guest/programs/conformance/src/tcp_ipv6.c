@@ -36,7 +36,7 @@ int main(void)
 		CHECK(inet_ntop(AF_INET6, &peer.sin6_addr, text, sizeof text) && strcmp(text, "::1") == 0);
 		CHECK(send(c, "six", 3, 0) == 3 && recv(t, buf, 10, 0) == 3 && memcmp(buf, "six", 3) == 0);
 
-		// One socket for both kinds of clients.
+		// One socket for clients of both families.
 		int both = socket(AF_INET6, SOCK_STREAM, 0);
 		a = any6(0);
 		CHECK(setsockopt(both, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off) == 0);

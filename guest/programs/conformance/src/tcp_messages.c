@@ -45,7 +45,7 @@ int main(void)
 	SHOW(recv(pair[1], a, 20, MSG_WAITALL));
 	SHOW(send(pair[0], "x", 1, MSG_NOSIGNAL));
 	SHOW(recv(pair[1], a, 0, 0));
-	// Receiving at the other end goes on after one's own end is shut.
+	// A socket still receives after its sending side is shut down.
 	SHOW(send(pair[1], "reply", 5, 0));
 	SHOW(recv(pair[0], a, 20, 0));
 	SHOW(recvfrom(pair[0], a, 20, MSG_DONTWAIT, NULL, NULL));

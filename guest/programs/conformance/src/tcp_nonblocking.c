@@ -1,4 +1,4 @@
-// Non-blocking TCP: connect in progress, EAGAIN on all sides, full buffers, time-outs, poll states, wake-up by shutdown.
+// Non-blocking TCP: connect in progress, EAGAIN in all calls, full buffers, time-outs, poll states, wake-up by shutdown.
 #include "inet.h"
 
 #include <poll.h>
@@ -79,7 +79,7 @@ int main(void)
 	poll_for(c, POLLRDHUP);
 	printf("rdhup %d\n", (poll_for(c, POLLIN | POLLRDHUP) & (POLLIN | POLLRDHUP)) == (POLLIN | POLLRDHUP));
 
-	// Refused, found out later.
+	// Refused, reported later.
 	int nobody = tcp();
 	CHECK(bind_to(nobody, 0) == 0);
 	int f = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
@@ -104,7 +104,7 @@ int main(void)
 		;
 	printf("send: %s\n", errname(errno));
 
-	// shutdown wakes those who wait.
+	// shutdown wakes waiting threads.
 	CHECK(fcntl(l, F_SETFL, 0) == 0);
 	pthread_t t = start(blocked_accept, (void *)(intptr_t)l);
 	nap();

@@ -41,7 +41,7 @@ int main(void)
 	for (int i = 0; i < LEN(pid); i++)
 		CHECK(wait_for(pid[i]) == 0);
 	printf("served %d, sum %d\n", *served, sum);
-	// With the last of them the port is closed.
+	// When the last of them ends the port is closed.
 	SHOW(connect_to(tcp(), port));
 	return 0;
 }

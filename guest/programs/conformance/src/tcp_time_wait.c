@@ -1,4 +1,4 @@
-// What remains of a TCP connection: which side keeps its port, and who may bind to it with and without SO_REUSEADDR.
+// State after a TCP connection: the side that keeps its port, and bind to that port with and without SO_REUSEADDR.
 #include "inet.h"
 
 static int reusing(void)

@@ -1,4 +1,4 @@
-// Pseudo-terminals: pairs, what is typed and what comes out.
+// Pseudo-terminals: pairs, input and output.
 #ifndef TERMINAL_H
 #define TERMINAL_H
 
@@ -47,8 +47,8 @@ static inline void quote(const char *b, ssize_t n)
 	putchar('"');
 }
 
-// drain_slave prints what can be read from the slave, read by read, or as one in
-// raw mode. That the last read finds nothing means that all input was processed.
+// drain_slave prints all input that the slave can read, read by read, or as one in
+// raw mode. When the last read finds nothing, all input has been processed.
 static inline void drain_slave(int whole)
 {
 	static char all[65536];
@@ -75,7 +75,7 @@ static inline void drain_slave(int whole)
 		printf(" %s", errname(errno));
 }
 
-// drain_master prints all that comes out.
+// drain_master prints all output.
 static inline void drain_master(void)
 {
 	static char all[65536];
@@ -96,7 +96,7 @@ static inline void put_bytes(int fd, const char *text, size_t n)
 		printf(" (wrote %zd: %s)", r, r < 0 ? errname(errno) : "");
 }
 
-// type writes to the master and prints what the slave reads and what is shown.
+// type writes to the master and prints the slave's input and the master's output.
 static inline void type_bytes(const char *text, size_t n, int whole)
 {
 	quote(text, n);

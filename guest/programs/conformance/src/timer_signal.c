@@ -36,7 +36,7 @@ int main(void)
 		CHECK(timer_settime(t, TIMER_ABSTIME, &it, NULL) == 0);
 		await(2);
 		CHECK(now(clocks[i]) >= to_ns(it.it_value));
-		it.it_value = (struct timespec){1, 0}; // long past
+		it.it_value = (struct timespec){1, 0}; // in the past
 		CHECK(timer_settime(t, TIMER_ABSTIME, &it, NULL) == 0);
 		await(3);
 		CHECK(timer_delete(t) == 0);

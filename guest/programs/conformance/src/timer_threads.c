@@ -66,7 +66,7 @@ int main(void)
 	printf("signals reached their thread: %d\n", signalled);
 	CHECK(timer_delete(t) == 0);
 
-	// CPU time of the worker and of the process goes on while it works.
+	// CPU time of the worker and of the process advances while it works.
 	clockid_t clock;
 	OK(pthread_getcpuclockid(w, &clock));
 	signalled = 0;

@@ -1,4 +1,4 @@
-// Timers whose signals nobody hears: a nanosecond's interval costs nothing while a signal is ignored, blocked or pending.
+// Timers whose signals have no effect: an interval of a nanosecond costs nothing while the signal is ignored, blocked or pending.
 #include "conformance.h"
 
 #include <sys/time.h>
@@ -40,7 +40,7 @@ static void ignored(void)
 	arm(t, 1);
 	nap();
 	left("ignored", t, 1);
-	// Set anew, it is heard.
+	// Armed again, its signal is delivered.
 	arm(t, MSEC);
 	on_signal(SIGUSR1, count, 0);
 	while (heard == 0)
@@ -86,7 +86,7 @@ static void pending(void)
 	while (sigtimedwait(&set, NULL, &none) > 0)
 		;
 
-	// Once only: no overrun.
+	// One expiration: no overrun.
 	t = make(SIGUSR2);
 	struct itimerspec s = {.it_value = {0, 1}};
 	CHECK(timer_settime(t, 0, &s, NULL) == 0);
@@ -97,7 +97,7 @@ static void pending(void)
 	printf("overrun %d\n", i.si_overrun);
 	CHECK(timer_delete(t) == 0);
 
-	// What is pending is forgotten with the disposition, and the timer with it.
+	// Ignoring the signal discards the pending one, and the timer's next.
 	t = make(SIGUSR2);
 	arm(t, 1);
 	nap();

@@ -1,4 +1,4 @@
-// timerfd: one shot, interval, absolute, on each clock, polling, counts, what is left, re-arming, refusals.
+// timerfd: one shot, interval, absolute, on each clock, polling, counts, time left, re-arming, refusals.
 #include "conformance.h"
 
 #include <poll.h>
@@ -25,7 +25,7 @@ int main(void)
 		int64_t at = now(clocks[i]) + 2 * MSEC;
 		CHECK(set(fd, at, 0, TFD_TIMER_ABSTIME) == 0);
 		CHECK(read(fd, &n, 8) == 8 && n == 1 && now(clocks[i]) >= at);
-		CHECK(set(fd, 1, 0, TFD_TIMER_ABSTIME) == 0); // long past
+		CHECK(set(fd, 1, 0, TFD_TIMER_ABSTIME) == 0); // in the past
 		CHECK(read(fd, &n, 8) == 8);
 		printf("clock %d: %lu\n", (int)clocks[i], n);
 		CHECK(close(fd) == 0);
@@ -44,7 +44,7 @@ int main(void)
 	memset(&it, 0, sizeof it);
 	SHOW(timerfd_settime(fd, 0, &it, &old));
 	printf("old interval %ld\n", old.it_interval.tv_nsec);
-	// Disarming forgets expirations that were not read.
+	// Disarming clears expirations that were not read.
 	SHOW(read(fd, &n, 8));
 	CHECK(timerfd_gettime(fd, &it) == 0);
 	printf("disarmed %d\n", it.it_value.tv_sec == 0 && it.it_value.tv_nsec == 0);
@@ -63,7 +63,7 @@ int main(void)
 		CHECK(epoll_wait(ep, &ev, 1, -1) == 1 && read(fd, &n, 8) == 8 && n >= 1);
 	printf("edges\n");
 
-	// Two timers ring in the order of their times.
+	// Two timers expire in the order of their times.
 	int a = timerfd_create(CLOCK_MONOTONIC, 0), b = timerfd_create(CLOCK_MONOTONIC, 0);
 	int64_t base = now(CLOCK_MONOTONIC);
 	CHECK(set(b, base + 3 * MSEC, 0, TFD_TIMER_ABSTIME) == 0 && set(a, base + 2 * MSEC, 0, TFD_TIMER_ABSTIME) == 0);

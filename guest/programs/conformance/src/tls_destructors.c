@@ -20,7 +20,7 @@ static void note(const char *what, long n)
 static void object_dies(void *p)
 {
 	note("object", (long)p);
-	// One that is registered while others die dies as well.
+	// A destructor that is registered while others run is run, too.
 	if ((long)p == 2)
 		CHECK(__cxa_thread_atexit_impl(object_dies, (void *)20, &__dso_handle) == 0);
 }

@@ -101,7 +101,7 @@ int main(void)
 	printf("close %d\n", dlclose(lib));
 	printf("close %d\n", dlclose(lib));
 	printf("gone %d\n", dlopen("./plugin.so", RTLD_NOW | RTLD_NOLOAD) == NULL);
-	// Opened anew, everything is as at first.
+	// Opened again, everything has its initial value.
 	CHECK((lib = dlopen("./plugin.so", RTLD_LAZY)) != NULL);
 	count = (int (*)(int))get("plugin_count");
 	printf("anew %d\n", count(1));

@@ -1,4 +1,4 @@
-// What the programs about ptrace share: making a tracee, and printing where it stops. A
+// Shared by the programs about ptrace: making a tracee, and printing where it stops. A
 // tracee prints nothing by itself.
 #ifndef CONFORMANCE_TRACER_H
 #define CONFORMANCE_TRACER_H
@@ -11,7 +11,7 @@
 #include <sys/uio.h>
 #include <sys/user.h>
 
-// The raw call: libc's gives words that were read as its result.
+// The raw call: libc's returns the words that it reads as its result.
 static inline long trace(long request, pid_t pid, unsigned long addr, void *data)
 {
 	return syscall(SYS_ptrace, request, pid, addr, data);
@@ -19,7 +19,7 @@ static inline long trace(long request, pid_t pid, unsigned long addr, void *data
 
 #define DATA(n) ((void *)(long)(n))
 
-// traced makes a child that its parent traces and that does f when it is let go on.
+// traced makes a child that its parent traces and that calls f when it is continued.
 static inline pid_t traced(int (*f)(void))
 {
 	fflush(stdout);
@@ -57,7 +57,7 @@ static inline const char *event_name(int event)
 	return "unknown";
 }
 
-// stop_text says what a wait status means to a tracer.
+// stop_text describes a wait status of a tracee.
 static inline const char *stop_text(int status)
 {
 	static char text[96];
@@ -102,7 +102,7 @@ static inline void set_registers(pid_t pid, struct user_regs_struct r)
 	CHECK(trace(PTRACE_SETREGS, pid, 0, &r) == 0);
 }
 
-// show_info prints the siginfo of the tracee's stop; ids only whether they are its own or
+// show_info prints the siginfo of the tracee's stop; of ids only whether they are its own or
 // the tracer's.
 static inline void show_info(pid_t pid)
 {
@@ -125,7 +125,7 @@ static inline unsigned long message(pid_t pid)
 	return m;
 }
 
-// state is the letter of /proc/PID/stat, after the process had time to get there.
+// state is the state letter of /proc/PID/stat.
 static inline char state(pid_t pid)
 {
 	char path[64], text[512];

@@ -1,4 +1,4 @@
-// Single steps by the trap flag: SIGTRAP behind every instruction, TRAP_TRACE, the handler switches it off again.
+// Single steps by the trap flag: SIGTRAP after every instruction, TRAP_TRACE, the handler switches it off again.
 #include "conformance.h"
 
 #include <ucontext.h>

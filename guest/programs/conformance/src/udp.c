@@ -53,7 +53,7 @@ int main(void)
 	printf("truncated %d\n", (m.msg_flags & MSG_TRUNC) != 0);
 	SHOW(recv(a, buf, sizeof buf, MSG_DONTWAIT));
 
-	// A connected socket hears its peer only.
+	// A connected socket receives from its peer only.
 	int c = udp();
 	SHOW(connect_to(c, port));
 	SHOW(send(c, "connected", 9, 0));
@@ -72,7 +72,7 @@ int main(void)
 	SHOW(getpeername(c, (struct sockaddr *)&from, &n));
 	SHOW(send(c, "x", 1, 0));
 
-	// Nobody there: the next call on a connected socket is told.
+	// No receiver: the next call on a connected socket fails.
 	int gone = udp();
 	CHECK(bind_to(gone, 0) == 0);
 	uint16_t empty = port_of(gone);

@@ -56,7 +56,7 @@ int main(void)
 	SHOW(connect(c, (struct sockaddr *)&name, sizeof name));
 	SHOW(send(c, "connected", 9, 0));
 	SHOW(recv(a, buf, 100, 0));
-	// A connected receiver takes nothing from others.
+	// A connected receiver takes no messages from others.
 	name = at("b");
 	SHOW(connect(a, (struct sockaddr *)&name, sizeof name));
 	SHOW(to(c, "a", "refused"));

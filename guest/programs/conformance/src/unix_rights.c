@@ -61,14 +61,14 @@ int main(void)
 	for (int i = 0; i < 3; i++)
 		CHECK(close(got[i]) == 0);
 
-	// In flight while its sender closes it, close-on-exec at arrival.
+	// The sender closes it before it is received; close-on-exec at arrival.
 	SHOW(give(p[0], fd, 1, "flying"));
 	CHECK(close(fd[0]) == 0);
 	SHOW(take(p[1], got, 1, MSG_CMSG_CLOEXEC, NULL));
 	SHOW(fcntl(got[0], F_GETFD));
 	CHECK(pread(got[0], buf, 4, 0) == 4);
 	printf("%.4s\n", buf);
-	// Too little room: what does not fit is closed.
+	// Too little room: descriptors that do not fit are closed.
 	fd[0] = got[0];
 	SHOW(give(p[0], fd, 3, "crowded"));
 	SHOW(take(p[1], got, 1, 0, &flags));
@@ -76,13 +76,13 @@ int main(void)
 	SHOW(give(p[0], fd, 1, "no room"));
 	SHOW(take(p[1], got, 0, 0, &flags));
 	printf("truncated %d\n", (flags & MSG_CTRUNC) != 0);
-	// Plain read throws them away.
+	// Plain read discards them.
 	SHOW(give(p[0], fd, 2, "plain"));
 	SHOW(read(p[1], buf, sizeof buf));
 	int bad = 0x7777;
 	SHOW(give(p[0], &bad, 1, "bad"));
 
-	// A pipe's end kept alive by the message alone.
+	// A pipe's end kept open by the message alone.
 	int q[2];
 	CHECK(pipe(q) == 0 && write(q[1], "kept", 4) == 4);
 	SHOW(give(p[0], q, 2, "pipe"));
@@ -97,7 +97,7 @@ int main(void)
 	CHECK(take(p[0], got, 2, 0, NULL) == 2 && read(got[0], buf, 6) == 6);
 	printf("%.6s\n", buf);
 	CHECK(wait_for(pid) == 0);
-	// A socket through itself.
+	// A socket sent over itself.
 	SHOW(give(p[0], p, 1, "self"));
 	SHOW(take(p[1], got, 1, 0, NULL));
 	CHECK(close(p[0]) == 0 && write(got[0], "alive", 5) == 5);

@@ -1,4 +1,4 @@
-// Sockets that are in flight only in each other's queues are closed, and what they carry with them.
+// Sockets that are in flight only in each other's queues are closed, and so are the descriptors in their queues.
 #include "conformance.h"
 
 #include <sys/socket.h>
@@ -19,14 +19,14 @@ static void pair(int s[2], int type)
 	CHECK(socketpair(AF_UNIX, type, 0, s) == 0);
 }
 
-// drained waits until nobody has the pipe's other end, as a collection makes it.
+// drained waits until the pipe's other end is closed by the kernel's collection.
 static void drained(int pipe_end, const char *what)
 {
 	char c;
 	int s[2];
 	CHECK(fcntl(pipe_end, F_SETFL, O_NONBLOCK) == 0);
 	for (;;) {
-		// Closing a UNIX socket makes the kernel look for lost ones.
+		// Closing a UNIX socket makes the kernel look for unreachable sockets.
 		pair(s, SOCK_STREAM);
 		CHECK(close(s[0]) == 0 && close(s[1]) == 0);
 		int n = read(pipe_end, &c, 1);
@@ -61,7 +61,7 @@ static void two_queues(void)
 	drained(p[0], "two pairs");
 }
 
-// One descriptor that is left keeps everything alive.
+// A descriptor that is left keeps all of them alive.
 static void reachable(void)
 {
 	int s[2], p[2], fds[3];

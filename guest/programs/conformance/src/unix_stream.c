@@ -1,4 +1,4 @@
-// UNIX stream sockets: pairs, paths, abstract names, connecting, accepting in order, shutting down halves, refusals.
+// UNIX stream sockets: pairs, paths, abstract names, connecting, accepting in order, partial shutdowns, refusals.
 #include "conformance.h"
 
 #include <sys/socket.h>
@@ -77,7 +77,7 @@ int main(void)
 	on_signal(SIGPIPE, SIG_IGN, 0);
 	serve("path", name("socket"));
 	int s = sock(), l = sock();
-	SHOW(to(s, name("socket"))); // the file is there, nobody listens
+	SHOW(to(s, name("socket"))); // the file exists, but no socket listens
 	SHOW(bound(l, name("socket")));
 	CHECK(unlink("socket") == 0);
 	SHOW(bound(l, name("socket")));
@@ -86,7 +86,7 @@ int main(void)
 	write_file("file", "");
 	SHOW(to(s, name("file")));
 	serve("abstract", name("@heddle"));
-	SHOW(to(s, name("@heddle"))); // gone with its listener
+	SHOW(to(s, name("@heddle"))); // the name ends with its listener
 	SHOW(accept(l, NULL, NULL));
 	SHOW(listen(l, 1));
 	SHOW(to(s, name("socket")));
@@ -96,7 +96,7 @@ int main(void)
 	CHECK(accept(l, NULL, NULL) >= 0);
 	SHOW(accept(l, NULL, NULL));
 
-	// Shutting down halves.
+	// Shutting down one direction.
 	CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, p) == 0);
 	CHECK(write(p[0], "abc", 3) == 3);
 	SHOW(shutdown(p[0], SHUT_WR));

@@ -39,7 +39,7 @@ int main(int argc, char **argv)
 	pid_t pid = vfork();
 	CHECK(pid >= 0);
 	if (pid == 0) {
-		// The other thread goes on while the parent's caller sleeps.
+		// Another thread continues while the caller of vfork sleeps.
 		int seen = other;
 		while (other < seen + 5)
 			sched_yield();

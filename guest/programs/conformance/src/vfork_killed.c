@@ -1,9 +1,9 @@
-// The parent that vfork suspends can be killed while it waits, by SIGKILL and by what kills at once; its child goes on.
+// The parent that vfork suspends can be killed while it waits, by SIGKILL and by other fatal signals; its child continues.
 #include "conformance.h"
 
 #include <poll.h>
 
-// Killed by sig while it waits: the child tells when it runs, and that it goes on after its parent's death.
+// Killed by sig while it waits: the child reports when it runs, and when it continues after its parent's death.
 static void killed(int sig)
 {
 	int running[2], on[2], go[2];

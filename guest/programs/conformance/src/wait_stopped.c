@@ -31,7 +31,7 @@ int main(void)
 		nap();
 	printf("stands still: %d\n", *counter == before);
 
-	// Other signals wait for the continuation; TERM is not taken while stopped.
+	// Other signals stay pending until the process continues, SIGTERM too.
 	CHECK(kill(pid, SIGCONT) == 0);
 	CHECK(waitid(P_PID, pid, &si, WCONTINUED | WNOWAIT) == 0);
 	printf("waitid: code %d, status %d\n", si.si_code == CLD_CONTINUED, si.si_status == SIGCONT);
@@ -42,7 +42,7 @@ int main(void)
 		nap();
 	printf("runs again\n");
 	CHECK(kill(pid, SIGTSTP) == 0);
-	// Either it stops, or, its group being orphaned, it takes no notice.
+	// Either it stops, or, its group being orphaned, the signal has no effect.
 	for (int i = 0; i < 3; i++) {
 		CHECK(kill(pid, SIGSTOP) == 0 && waitpid(pid, &status, WUNTRACED) == pid && WIFSTOPPED(status));
 		CHECK(kill(pid, SIGTERM) == 0);
@@ -56,7 +56,7 @@ int main(void)
 	CHECK(kill(pid, SIGKILL) == 0);
 	printf("killed while stopped: %s\n", status_text(wait_for(pid)));
 
-	// All threads of a process stop and go together.
+	// All threads of a process stop and continue together.
 	pid = fork();
 	CHECK(pid >= 0);
 	if (pid == 0) {

@@ -63,7 +63,7 @@ int main(void)
 	printf("sum %d\n", sum);
 	SHOW(wait(&status));
 
-	// By group: children of another group are not meant by 0.
+	// By group: 0 does not select children of another group.
 	pid_t other = stay();
 	CHECK(setpgid(other, other) == 0);
 	pid_t same = leave(8);
@@ -91,7 +91,7 @@ int main(void)
 	nap();
 	CHECK(kill(pid, SIGUSR1) == 0);
 	printf("by a thread: %s\n", status_text((intptr_t)finish(t)));
-	// A grandchild is none of ours.
+	// A grandchild is not our child.
 	int ends[2];
 	pid_t grandchild;
 	CHECK(pipe(ends) == 0);

@@ -1,4 +1,4 @@
-// CPUID: all leaves answer, basic facts of x86-64 hold, what is announced works and gives the right results.
+// CPUID: all leaves answer, basic facts of x86-64 hold, announced features work and give the right results.
 #include "conformance.h"
 
 #include <cpuid.h>

@@ -64,7 +64,7 @@ int main(void)
 	__asm__ volatile("lodsb" : "+S"(si), "+a"(al));
 	printf("lodsb %lx, moved %ld\n", al, (long)((const unsigned char *)si - a));
 
-	// Scans and comparisons: what is left, where they stand, the flags.
+	// Scans and comparisons: remaining count, final addresses, flags.
 	unsigned char z, below;
 	di = a;
 	c = 256;
@@ -98,7 +98,7 @@ int main(void)
 	__asm__ volatile("addr32 rep stosb" : "+D"(di), "+c"(c) : "a"(9) : "memory");
 	printf("addr32: %d %d %d %d, left %lx\n", low[0], low[2], low[3], (int)((unsigned char *)di - low), c);
 
-	// A fault in the middle: registers tell how far it came, and it goes on.
+	// A fault in the middle: registers show the progress, and the instruction resumes.
 	on_siginfo(SIGSEGV, repair, 0);
 	page = mmap(NULL, 3 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	CHECK(page != MAP_FAILED && mprotect(page + 4096, 4096, PROT_NONE) == 0);

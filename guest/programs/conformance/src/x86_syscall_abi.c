@@ -1,4 +1,4 @@
-// What a system call does to registers: RCX and R11 change, nothing else; 32-bit arguments; FS and GS bases.
+// Effects of a system call on registers: RCX and R11 change, no others; 32-bit arguments; FS and GS bases.
 #include "conformance.h"
 
 #include <asm/prctl.h>
@@ -48,11 +48,11 @@ int main(void)
 	rcx = r[11], r11 = r[12], flags = r[13], rip = r[14];
 	printf("\nrcx is the next instruction %d, r11 is the flags %d, carry kept %d\n", rcx == rip, (r11 & 0xcd5) == (flags & 0xcd5),
 	       (int)(flags & 1));
-	// Descriptors and the like are 32 bits wide: upper halves are not looked at.
+	// Descriptors and the like are 32 bits wide: upper halves are ignored.
 	long n;
 	__asm__ volatile("syscall" : "=a"(n) : "0"(SYS_dup), "D"(0xdeadbeef00000001ul) : "rcx", "r11", "memory");
 	printf("dup of descriptor 1: %ld\n", n);
-	// An unused sixth argument does no harm.
+	// A value in an unused sixth argument has no effect.
 	__asm__ volatile("mov $0x1234567890, %%r9\n syscall" : "=a"(n) : "0"(SYS_close), "D"(n) : "rcx", "r9", "r11", "memory");
 	printf("close: %ld\n", n);
 

@@ -1,4 +1,4 @@
-// RDTSC and RDTSCP: never back on one thread, always on, hand in hand with the clock, usable to wait by.
+// RDTSC and RDTSCP: monotonic on one thread, always enabled, in step with the clock, usable for waiting.
 #include "conformance.h"
 
 #include <cpuid.h>

@@ -1,4 +1,4 @@
-// Extended attributes: what is wrong with a call is told before what a file system has.
+// Extended attributes: errors in the arguments are reported before those of the file system.
 #include "conformance.h"
 
 #include <sys/xattr.h>

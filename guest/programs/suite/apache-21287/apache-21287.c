@@ -1,8 +1,8 @@
 // apache-21287: objects of a cache with a count of references, freed with the
 // last one.
 //
-// In the buggy form the count goes down under a lock, but is compared with 0
-// outside. Two threads that give up the last two references may both see 0, and
+// In the buggy form the count is decremented under a lock, but compared with 0
+// outside. Two threads that drop the last two references may both see 0, and
 // both free the object.
 #include "suite.h"
 
@@ -15,7 +15,7 @@ struct object {
 static long threads = 2, object_count = 20;
 static struct object *objects;
 static pthread_mutex_t cache_mutex = PTHREAD_MUTEX_INITIALIZER; // for references
-static pthread_mutex_t heap_mutex = PTHREAD_MUTEX_INITIALIZER;  // for the rest
+static pthread_mutex_t heap_mutex = PTHREAD_MUTEX_INITIALIZER;  // for all else
 
 static void clean_up(struct object *o)
 {

@@ -1,8 +1,8 @@
-// apache-25520: threads that write lines into one buffer of a log, which goes to
-// the file when it is full.
+// apache-25520: threads that write lines into one buffer of a log, which is
+// flushed to the file when it is full.
 //
 // In the buggy form nothing orders the threads. Two that find the same end of
-// the buffer write over each other, and the file has garbled lines.
+// the buffer overwrite each other's lines, and the file has garbled lines.
 #include "suite.h"
 
 enum { BUFFER = 256, LINE = 24 };
@@ -60,7 +60,7 @@ static void body(long id)
 	}
 }
 
-// check makes sure that the file has every line once.
+// check verifies that the file has every line once.
 static void check(void)
 {
 	bool *seen = allocate(threads * lines, sizeof *seen);
@@ -84,7 +84,7 @@ int main(int argc, char **argv)
 		NUMBER('n', "LINES", &lines, 1, 999999),
 		{0},
 	});
-	// A thread may flush what another has flushed already.
+	// A thread may flush bytes that another has already flushed.
 	access_log.file = allocate(threads * lines + 1, 2 * BUFFER);
 
 	run_threads(threads, body);

@@ -3,10 +3,10 @@
 //
 // A worker that becomes idle adds 1 to the number of idle workers and, when that
 // was 0, wakes the listener; the listener subtracts 1. In the buggy form the
-// listener does not look at the number again when it wakes. When the worker is
+// listener does not check the number again when it wakes. When the worker is
 // slow to signal, the listener has meanwhile taken that worker without waiting,
-// gone through its loop, and waits for the next: the late signal wakes it
-// although nobody is idle, and the number goes below 0.
+// passed through its loop, and waits for the next: the late signal wakes it
+// although no worker is idle, and the number becomes negative.
 #include <netinet/in.h>
 #include <sys/socket.h>
 
@@ -79,7 +79,7 @@ static void close_queue(void)
 	pthread_mutex_unlock(&queue_mutex);
 }
 
-// pop waits for a connection; -1 means that there will be none any more.
+// pop waits for a connection and returns -1 after the last one.
 static int pop(void)
 {
 	int socket = -1;

@@ -2,8 +2,8 @@
 // Barnes and Hut (1986), parallelized after Singh and others (1995).
 //
 // Each time step builds an octree of all bodies: the threads insert their
-// bodies at the same time, each holding the lock of the one cell that it looks
-// at. The tree does not depend on the order, so neither does the result. Then
+// bodies at the same time, each holding only the lock of the cell that it
+// inspects. The tree does not depend on the order, nor does the result. Then
 // cells get their mass and centre, the tree is cut into zones of equal cost,
 // and each thread computes the accelerations of its zone's bodies and moves
 // them.
@@ -250,7 +250,7 @@ static void attract_by(struct body *b, long self, const struct cell *c)
 }
 
 // A zone is a range of the bodies in the order of the tree, given by the cost
-// of all that come before.
+// of all bodies before it.
 struct zone {
 	long begin, end; // cost
 	int *members;
@@ -327,7 +327,7 @@ static void report_time(void)
 		wrong("the time for tracking bodies is %f", took);
 }
 
-// check_tree makes sure that a subtree has its bodies within its cubes, and
+// check_tree verifies that a subtree has its bodies within its cubes, and
 // counts them.
 static long check_tree(const struct cell *c)
 {
@@ -366,7 +366,7 @@ static void check_forces(void)
 		wrong("accelerations are off by %g of their size", sqrt(error / total));
 }
 
-// read_times takes the time of a step and the one at which to stop, from which
+// read_times reads the length of a step and the end time, from which
 // the number of steps follows.
 static void read_times(const char *step, const char *stop)
 {

@@ -1,5 +1,5 @@
-// benign-approximate: threads that count what they do in one counter without a
-// lock, because nobody needs the exact number.
+// benign-approximate: threads that count operations in one counter without
+// a lock, because the exact number is not needed.
 //
 // Updates may be lost; the program only asks that the counter is not too high
 // and not negative. The fixed form has a lock.

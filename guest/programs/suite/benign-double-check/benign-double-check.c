@@ -1,5 +1,5 @@
 // benign-double-check: a table that is made when it is first needed, which each
-// thread checks without a lock and, if it seems not to be there, again with it.
+// thread checks without a lock and, if it finds it missing, again with it.
 //
 // Whatever the first check finds, the table is made once and complete before it
 // is seen: x86 does not reorder the stores. The fixed form always takes the

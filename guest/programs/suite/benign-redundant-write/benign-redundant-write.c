@@ -1,12 +1,12 @@
-// benign-redundant-write: threads that look for something together and all write
-// the same into one variable when they find it.
+// benign-redundant-write: threads that search together and all write the same
+// value into one variable when they succeed.
 //
 // The order of the writes does not matter, as they write the same. The fixed
 // form has a lock.
 #include "suite.h"
 
 static long threads = 2, n = 2000;
-static volatile long found; // set to 1 by whoever finds a multiple of 97
+static volatile long found; // set to 1 by a thread that finds a multiple of 97
 
 #ifndef BUGGY
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;

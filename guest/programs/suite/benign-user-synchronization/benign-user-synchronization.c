@@ -1,5 +1,5 @@
 // benign-user-synchronization: a thread that spins until another has set a flag,
-// and then reads what that has written before.
+// and then reads the data that it wrote before.
 //
 // Detectors that do not know the flag's meaning report the flag and the data,
 // yet the data are read after they were written: x86 neither moves a store

@@ -2,7 +2,7 @@
 // (1973), the normal distribution by a polynomial (Abramowitz and Stegun,
 // 26.2.17).
 //
-// Each thread owns a range of the options and prices it again and again; there
+// Each thread owns a range of the options and computes their prices repeatedly;
 // is no synchronization but starting and joining threads.
 #include "suite.h"
 

@@ -1,9 +1,9 @@
 // bounded-buffer: producers and consumers that share a ring of slots, with a
 // lock and two conditions.
 //
-// In the buggy form a consumer that has waited for an item does not look again
-// whether there is one. When another consumer has come in between the signal and
-// its waking, it takes what is not there.
+// In the buggy form a consumer that has waited for an item does not check again
+// that there is one. When another consumer runs between the signal and its
+// waking, it takes an item that does not exist.
 #include "suite.h"
 
 enum { MAX_SLOTS = 1024 };

@@ -125,7 +125,7 @@ static void find_structure(void)
 	free(sibling);
 }
 
-// joins tells whether column j belongs to the same supernode as column j-1.
+// joins reports whether column j belongs to the same supernode as column j-1.
 static bool joins(long j)
 {
 	return parent[j - 1] == j && below_count[j] == below_count[j - 1] - 1;
@@ -204,8 +204,8 @@ static long take(long id)
 	return i;
 }
 
-// factor_columns factors the dense columns of a supernode that everything has
-// been subtracted from.
+// factor_columns factors the dense columns of a supernode from which all
+// products have been subtracted.
 static void factor_columns(struct supernode *s)
 {
 	for (long k = 0; k < s->width; k++) {
@@ -223,7 +223,7 @@ static void factor_columns(struct supernode *s)
 
 // multiply computes, for the rows of s from begin on and those of them up to
 // end as columns, the products that are to be subtracted from the supernode
-// that the latter lie in.
+// of the latter rows.
 static void multiply(const struct supernode *s, long begin, long end, double *product)
 {
 	long height = s->height - begin;
@@ -249,7 +249,7 @@ static void subtract(struct supernode *target, const struct supernode *s, long b
 	}
 }
 
-// update subtracts what the supernode contributes from all to its right.
+// update subtracts the supernode's products from all supernodes to its right.
 static void update(const struct supernode *s, double *product)
 {
 	for (long begin = s->width, end; begin < s->height; begin = end) {

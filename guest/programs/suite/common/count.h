@@ -1,7 +1,7 @@
 // Counting of synchronization operations, in builds with -DCOUNT: barrier waits,
 // mutex acquisitions and condition waits of all threads are counted, and at the
 // end of the program a line on standard error has the numbers.
-// suite.h includes it after pthread.h, so that everything behind counts.
+// suite.h includes it after pthread.h, so that all calls after it are counted.
 #ifndef COUNT_H
 #define COUNT_H
 

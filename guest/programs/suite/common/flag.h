@@ -1,4 +1,4 @@
-// A flag that one thread raises and another awaits and takes down again: the
+// A flag that one thread sets and another waits for and clears: the
 // "pause" of the SPLASH-2 programs.
 #ifndef FLAG_H
 #define FLAG_H
@@ -35,7 +35,7 @@ static inline void flag_raise(struct flag *f)
 static inline void flag_await(struct flag *f)
 {
 	pthread_mutex_lock(&f->mutex);
-	// One wait is counted, whether the flag is up already or not.
+	// One wait is counted, whether or not the flag is already set.
 	COUNT_WAIT();
 	while (!f->up)
 		(pthread_cond_wait)(&f->raised, &f->mutex);

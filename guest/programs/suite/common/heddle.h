@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-// A NOP whose operand is at a place that says that it is a mark, and which.
+// A NOP whose operand's address marks it as a mark of this kind.
 #define HEDDLE_MARK(kind, a, b, c)                                                       \
   __asm__ volatile(".byte 0x0f, 0x1f, 0x80, " #kind ", 0x6c, 0x64, 0x68" : : "D"(a), "S"(b), "d"(c) : "memory")
 

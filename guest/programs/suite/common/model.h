@@ -49,8 +49,8 @@ static inline void order_all(void)
 #endif
 }
 
-// relax is for loops that wait for another thread. Now and then it gives the
-// processor away, so that the loop ends soon on a busy host.
+// relax is for loops that wait for another thread. Sometimes it yields the
+// processor, so that the loop ends soon on a busy host.
 static inline void relax(void)
 {
 	static __thread unsigned times;

@@ -1,4 +1,4 @@
-// What the programs of the suite share: arguments, seeded random numbers,
+// Shared by the programs of the suite: arguments, seeded random numbers,
 // threads, checks, and the delays that make a bug show.
 //
 // Every input comes from a seed, nothing from the clock or the host. A program
@@ -28,7 +28,7 @@
 #endif
 
 // An argument of the form "-x VALUE" or "-xVALUE". Exactly one of number and
-// text says where the value goes; a number lies between least and greatest.
+// text is set and gets the value; a number lies between least and greatest.
 // The list of a program's arguments ends with a zero letter.
 struct argument {
 	char letter;
@@ -159,7 +159,7 @@ static inline long random_below(uint64_t *state, long n)
 	return random_word(state) % n;
 }
 
-// A digest tells results apart that differ in any bit; it starts at 0.
+// A digest differs for results that differ in any bit; it starts at 0.
 static inline void digest_word(uint64_t *digest, uint64_t word)
 {
 	*digest = mix(*digest ^ word) + word;
@@ -173,7 +173,7 @@ static inline void digest_double(uint64_t *digest, double value)
 }
 
 // share_start is where part i of n things begins when they are divided evenly
-// into that many parts; part i ends where part i+1 starts.
+// into the given number of parts; part i ends where part i+1 starts.
 static inline long share_start(long n, long parts, long i)
 {
 	return n * i / parts;
@@ -220,7 +220,7 @@ static inline void run_threads(long n, void (*body)(long id))
 }
 
 // DELAY stops the thread for some milliseconds in builds with inserted delays,
-// and is nothing in all others.
+// and does nothing in all others.
 #ifdef DELAYS
 #define DELAY(milliseconds) nanosleep(&(struct timespec){0, (milliseconds) * 1000000L}, NULL)
 #else

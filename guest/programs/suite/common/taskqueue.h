@@ -9,8 +9,8 @@
 struct task_queue {
 	pthread_mutex_t mutex;
 	long *tasks;
-	long first, end; // those left
-	long victim;     // whose queue the thread looks at first when its own is empty
+	long first, end; // tasks left
+	long victim;     // where the thread steals first
 };
 
 static struct task_queue task_queues[MAX_THREADS];

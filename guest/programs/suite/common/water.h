@@ -123,7 +123,7 @@ static double between(const struct molecule *a, const struct molecule *b, double
 	double slope, slope_at_cutoff;
 	double energy = lennard_jones(r, &slope) - lennard_jones(cutoff, &slope_at_cutoff) - slope_at_cutoff * (r - cutoff);
 	push(on_a[0], on_b[0], d, -(slope - slope_at_cutoff) / r);
-	// Charges count less and less towards the cut-off, by the square of
+	// The charges' forces decrease to 0 at the cut-off, by the square of
 	// 1 - (r / cutoff)^2, which also acts on the oxygens.
 	double near = 1 - r * r / (cutoff * cutoff), charges = 0;
 	for (int s = 0; s < SITES; s++)
@@ -185,8 +185,8 @@ static double check_forces(void)
 	return energy;
 }
 
-// check compares the final state with what mechanics demands: forces that
-// belong to the positions, no momentum, and the energy of the beginning.
+// check compares the final state with the laws of mechanics: forces that
+// follow from the positions, no momentum, and the energy of the beginning.
 static void check(const char *program, double first_energy, double potential)
 {
 	double kinetic = 0, momentum[3] = {0, 0, 0};

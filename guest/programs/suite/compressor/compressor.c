@@ -8,7 +8,7 @@
 // decompresses it, and compares.
 //
 // In the buggy form the main thread waits for the writer only, and then frees
-// the queue, which a worker that has handed over its last block still looks at.
+// the queue, which a worker that has delivered its last block still reads.
 #include <bzlib.h>
 
 #include "suite.h"
@@ -29,7 +29,7 @@ struct block {
 struct fifo {
 	long slots[QUEUE_SLOTS];
 	long first, count;
-	bool closed; // nothing more will be put
+	bool closed; // no more blocks will be put
 	pthread_mutex_t *mutex;
 	pthread_cond_t not_empty, not_full;
 };
@@ -180,7 +180,7 @@ static void *write_blocks(void *argument)
 	return NULL;
 }
 
-// stream_start tells whether a bzip2 stream with data starts here.
+// stream_start reports whether a bzip2 stream with data starts here.
 static bool stream_start(const char *data)
 {
 	return memcmp(data, "BZh", 3) == 0 && data[3] >= '1' && data[3] <= '9' && memcmp(data + 4, "1AY&SY", 6) == 0;
@@ -197,7 +197,7 @@ static size_t next_cut(const struct pipeline *p, struct bytes in, size_t from)
 	return in.size;
 }
 
-// cut makes the blocks. Nothing at all is one block, too.
+// cut makes the blocks. Empty input is one block, too.
 static void cut(struct pipeline *p, struct bytes in)
 {
 	size_t from = 0, to;
@@ -253,7 +253,7 @@ static struct bytes read_file(const char *name)
 	return b;
 }
 
-// make_text makes lines of words that come again and again.
+// make_text makes lines of words that repeat.
 static struct bytes make_text(size_t size)
 {
 	struct bytes b = {allocate(size, 1), size};
@@ -270,7 +270,7 @@ static struct bytes make_text(size_t size)
 
 static struct pipeline there, back;
 
-// process_file does what the user wants with a file.
+// process_file compresses or decompresses a file, as the arguments say.
 static int process_file(void)
 {
 	struct bytes in = read_file(input_name);

@@ -1,16 +1,16 @@
 // downloader: fetches a file in segments over several connections at once, and
-// has the server for it.
+// includes its server.
 //
 // The server thread accepts connections on the loopback interface and starts a
 // thread for each. The client asks for the size, cuts the file into segments,
-// and has a thread fetch each; what has arrived is noted, under a lock, in
-// memory and in a state file, from which an interrupted download goes on. With
-// -x the download is interrupted by SIGINT after so many kilobytes: a thread
+// and has a thread fetch each; the progress is noted, under a lock, in memory
+// and in a state file, from which an interrupted download continues. With -x
+// the download is interrupted by SIGINT after that number of kilobytes: a thread
 // that waits for the signal cancels the fetching threads and takes the lock to
-// read how far they came; then the download is resumed.
+// read the progress; then the download is resumed.
 //
 // In the buggy form a fetching thread can be cancelled while it writes the state
-// file and holds the lock, which nobody gives back then.
+// file and holds the lock, which then no thread releases.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <signal.h>
@@ -47,7 +47,7 @@ static void send_all(int connection, const char *data, long size)
 	for (long sent = 0; sent < size;) {
 		long got = send(connection, data + sent, size - sent, MSG_NOSIGNAL);
 		if (got < 0)
-			return; // the client has gone away
+			return; // the client has closed the connection
 		sent += got;
 	}
 }
@@ -105,7 +105,7 @@ static void *answer(void *argument)
 	return NULL;
 }
 
-// serve answers connections until one comes that asks it to stop. One that is
+// serve answers connections until one asks it to stop. One that is
 // closed before it asks for anything is that of a cancelled thread.
 static void *serve(void *argument)
 {
@@ -135,7 +135,7 @@ static struct sockaddr_in loopback(long number)
 	return address;
 }
 
-// listen_anywhere opens a listening socket and sets port to where it listens.
+// listen_anywhere opens a listening socket and sets port to its port.
 static int listen_anywhere(void)
 {
 	struct sockaddr_in address = loopback(port);
@@ -187,7 +187,7 @@ static void write_at(FILE *file, const void *data, long size, long offset)
 		wrong("cannot write: %s", strerror(errno));
 }
 
-// note_progress counts a piece in, and asks for the interruption when it is due.
+// note_progress counts fetched bytes, and requests a due interruption.
 static void note_progress(struct segment *s, long size)
 {
 	pthread_mutex_lock(&progress_mutex);
@@ -202,7 +202,7 @@ static void note_progress(struct segment *s, long size)
 	pthread_mutex_unlock(&progress_mutex);
 }
 
-// note_end tells the controlling thread when all segments are there.
+// note_end signals the controlling thread when all segments have been fetched.
 static void note_end(void)
 {
 	pthread_mutex_lock(&progress_mutex);
@@ -295,7 +295,7 @@ static void download(long size)
 		if (pread(fileno(state), segments, threads * sizeof *segments, 0) < 0)
 			wrong("the state is lost");
 		for (long i = 0; i < threads; i++)
-			if (segments[i].end == 0) // nothing of it had arrived
+			if (segments[i].end == 0) // no part of it had arrived
 				segments[i] = (struct segment){share_start(size, threads, i), share_start(size, threads, i + 1), 0};
 		fetch_all();
 	}

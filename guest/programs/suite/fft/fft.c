@@ -1,8 +1,8 @@
 // fft: the complex one-dimensional fast Fourier transform by the six-step
-// method of Bailey (1990), which sees the n points as a square matrix.
+// method of Bailey (1990), which treats the n points as a square matrix.
 //
 // Each thread owns a set of adjacent rows. Transpositions are blocked, and a
-// thread starts with the block that it owns itself and goes on with those of
+// thread starts with the block that it owns itself and continues with those of
 // its successors, so that no two threads read one block at once. Points, roots
 // and scratch space are written by their owners only; barriers separate the
 // steps.
@@ -168,7 +168,7 @@ static void check_bins(double tolerance)
 }
 
 // check_weighted_sum compares the sum of all results X[k] a^k, for a just below
-// 1, with what it is by the definition of X and the geometric series.
+// 1, with its value by the definition of X and the geometric series.
 static void check_weighted_sum(double tolerance)
 {
 	double a = 1 - 2.0 / n, power = 1;

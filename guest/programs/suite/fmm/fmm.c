@@ -4,10 +4,10 @@
 //
 // The plane is complex; the field of a body of mass m at z is the sum of
 // m / (z - position). The threads build a quadtree of all bodies together,
-// splitting a box when it has too many. Multipole expansions go up the tree:
-// the thread that finishes the last of a box's children goes on with the box.
-// Local expansions go down, level by level, taking in what is far from a box
-// but near to its parent. At the leaves the rest is added body by body.
+// splitting a box when it has too many. Multipole expansions are computed from
+// the leaves up: the thread that finishes the last of a box's children does the
+// box. Local expansions are computed downwards, from boxes far away but near to
+// the parent. At the leaves the rest is added body by body.
 #include "suite.h"
 
 enum {
@@ -142,7 +142,7 @@ static void add_to_leaf(struct box *b, int body)
 	b->count++;
 }
 
-// split makes a leaf that is full an inner box; nobody else knows its children
+// split makes a full leaf an inner box; no other thread knows its children
 // yet.
 static void split(long id, int number)
 {
@@ -181,7 +181,7 @@ static void insert(long id, int body)
 }
 
 // sort_leaf puts a leaf's bodies in the order of their numbers, so that sums
-// over them do not depend on who came first.
+// over them do not depend on the order in which threads inserted them.
 static void sort_leaf(struct box *b)
 {
 	int sorted = NONE;
@@ -308,7 +308,7 @@ static void take_bodies(struct box *to, const struct box *from)
 	}
 }
 
-// consider sorts out a box that is near the parent of b or a child of one.
+// consider classifies a box that is near the parent of b or a child of one.
 static void consider(struct box *b, int number)
 {
 	struct box *other = &boxes[number];
@@ -361,7 +361,7 @@ static struct complex field_of_local(struct complex at, const struct box *b)
 }
 
 // add_near adds to the bodies of a leaf the field of another box that touches
-// it, as finely as needed.
+// it, body by body or by expansion.
 static void add_near(struct box *leaf, const struct box *other)
 {
 	bool far = !touch(leaf, other);

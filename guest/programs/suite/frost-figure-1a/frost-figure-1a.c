@@ -1,4 +1,4 @@
-// frost-figure-1a: one thread takes a pointer away, another follows it.
+// frost-figure-1a: one thread clears a pointer, another dereferences it.
 //
 // The program fails in one of the two orders of a single pair of instructions,
 // which the fixed form excludes by joining.

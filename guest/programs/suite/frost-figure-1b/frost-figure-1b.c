@@ -1,7 +1,7 @@
-// frost-figure-1b: one thread tests a pointer and then follows it, another takes
-// it away in between.
+// frost-figure-1b: one thread tests a pointer and then dereferences it, another
+// clears it in between.
 //
-// The program fails only if the other thread's instruction comes between two of
+// The program fails only if the other thread's instruction runs between two of
 // the first: both orders of the whole threads are right.
 #include "suite.h"
 

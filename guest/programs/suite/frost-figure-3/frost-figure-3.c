@@ -1,14 +1,14 @@
 // frost-figure-3: three threads, one order given by synchronization, one race.
 //
 // Thread A does a0 and, after a semaphore that C posts after c0, a1; B does b;
-// C goes on with c1. The program fails if b comes before a1. In the order A, B, C
-// of whole threads A must wait, so b comes before a1; in the order C, B, A it
+// C continues with c1. The program fails if b runs before a1. In the order A, B,
+// C of whole threads A must wait, so b runs before a1; in the order C, B, A it
 // does as well.
 #include <semaphore.h>
 
 #include "suite.h"
 
-enum { WORK = 50000 }; // which makes it unlikely that b comes first
+enum { WORK = 50000 }; // which makes it unlikely that b runs first
 
 static sem_t c0_done;
 static volatile long value = 1, sums[3];

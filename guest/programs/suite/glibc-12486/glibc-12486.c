@@ -2,8 +2,8 @@
 // built for debugging.
 //
 // In the buggy form threads change the counters without a lock. When an addition
-// is lost, a later check finds fewer bytes in use than are given back, although
-// the memory itself is in order.
+// is lost, a later check finds fewer bytes in use than are freed, although
+// the memory itself is intact.
 #include "suite.h"
 
 static long threads = 2, rounds = 60;
@@ -13,7 +13,7 @@ static volatile long chunks_in_use, bytes_in_use;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 #endif
 
-// count_chunk adds a chunk to the statistics, or takes one away.
+// count_chunk adds a chunk to the statistics, or removes one.
 static void count_chunk(long sign, long size)
 {
 #ifndef BUGGY

@@ -1,8 +1,8 @@
 // lost-wakeup: two threads that take turns, each waiting for the other's signal.
 //
-// In the buggy form a thread looks at whose turn it is before it takes the lock,
+// In the buggy form a thread checks whose turn it is before it takes the lock,
 // and the other changes the turn and signals without it. A signal between the
-// look and the wait is lost, and both wait for ever.
+// check and the wait is lost, and both wait for ever.
 #include "suite.h"
 
 static long rounds = 10;

@@ -1,5 +1,5 @@
 // lu-non-contig: blocked dense LU factorization (lu.h) of one global array, so
-// that the rows of a block lie a row of the matrix apart.
+// that consecutive rows of a block are one row of the matrix apart.
 #include "lu.h"
 
 static double *matrix;

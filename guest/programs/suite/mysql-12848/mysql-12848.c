@@ -1,6 +1,6 @@
 // mysql-12848: a cache that is resized while another thread looks things up.
 //
-// In the buggy form the first half of resizing, which takes the old table away
+// In the buggy form the first half of resizing, which removes the old table
 // and notes the new size, is done without the lock. A look-up that gets the lock
 // before the second half finds a size and no table.
 #include "suite.h"
@@ -11,7 +11,7 @@ static long *volatile table;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static long found;
 
-// take_away returns the old table.
+// take_away removes and returns the old table.
 static long *take_away(long new_size)
 {
 	long *old = table;

@@ -1,5 +1,5 @@
-// mysql-2011: a thread that reads where a log has got to, file and position,
-// while another goes on to the next file.
+// mysql-2011: a thread that reads the end of a log, file and position,
+// while another continues with the next file.
 //
 // In the buggy form the two variables are read and written without a lock. The
 // reader may see the new file with the old position, takes that for an error,

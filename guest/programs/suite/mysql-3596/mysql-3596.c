@@ -1,8 +1,8 @@
-// mysql-3596: a thread that lists what the others are doing, if they say so,
-// while they finish and say nothing any more.
+// mysql-3596: a thread that lists the activities of the others, if they have any,
+// while they finish and clear it.
 //
-// In the buggy form the listing thread looks at the other's text without its
-// lock: first whether there is one, then at its characters.
+// In the buggy form the listing thread reads the other's text without its
+// lock: first whether it is set, then its characters.
 #include "suite.h"
 
 static long rounds = 100;

@@ -1,8 +1,8 @@
 // mysql-644: a thread that copies a list while another makes it longer.
 //
-// In the buggy form the copying thread takes no lock. It makes room for as many
-// entries as there are and then copies up to the end of the list, which has
-// moved: it writes behind its memory.
+// In the buggy form the copying thread takes no lock. It allocates memory for
+// the present number of entries and then copies up to the end of the list, which
+// has moved: it writes beyond its memory.
 #include "suite.h"
 
 enum { GUARD = 0x5afe };
@@ -28,7 +28,7 @@ static void grow(void)
 static void copy_entries(void)
 {
 	long size = count; // race: count
-	// The guard stands for what else is on the heap.
+	// The guard stands for other data on the heap.
 	long *copy = allocate(limit + 1, sizeof *copy);
 	for (long i = size; i <= limit; i++)
 		copy[i] = GUARD;

@@ -12,7 +12,7 @@ static char name[32]; // of the file
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t count_mutex = PTHREAD_MUTEX_INITIALIZER;
 
-// rotate goes on to the next file.
+// rotate continues with the next file.
 static void rotate(void)
 {
 	pthread_mutex_lock(&mutex);

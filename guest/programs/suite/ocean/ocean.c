@@ -224,7 +224,7 @@ static void work(long id)
 	solve(id);
 }
 
-// check makes sure that the flow belongs to the vorticity and that advection
+// check verifies that the flow belongs to the vorticity and that advection
 // neither makes nor destroys energy.
 static void check(void)
 {

@@ -1,10 +1,10 @@
 // racey: threads that race on purpose, so that the program's one line of output
-// tells how every race went.
+// shows the result of every race.
 //
 // Each thread repeatedly picks two elements of the shared array m by its entry
 // of sig, mixes one into sig and sig into the other, without any
 // synchronization. The mixing function is a bijection in each of its arguments,
-// so a read that sees another value makes everything after it differ.
+// so a read of another value changes everything after it.
 #include "suite.h"
 
 static long threads = 4, iterations = 50, elements = 64;

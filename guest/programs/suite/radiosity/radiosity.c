@@ -3,9 +3,9 @@
 // Singh and others, 1994).
 //
 // A surface is a tree of patches, split on demand. A patch gathers light over
-// links from others, large or small as the light that they carry demands. A
+// links from others, large or small depending on the light that they carry. A
 // task is the gathering of one patch, and puts tasks for its parts into the
-// queue of its thread; idle threads steal, or wait until there is something to
+// queue of its thread; idle threads steal, or wait until there is a task to
 // steal. Any thread may split any patch, under that one's lock. Light that is
 // gathered is that of the iteration before, so results do not depend on the
 // order of tasks.
@@ -127,7 +127,7 @@ static void furnish(void)
 	add_box(0.55, 0.5, 0.3, 0.3, 0.3);
 }
 
-// blocks tells whether a surface stands between two places.
+// blocks reports whether a surface stands between two points.
 static bool blocks(const struct patch *s, struct vector a, struct vector b)
 {
 	double side_a = dot(minus(a, s->corner), s->normal), side_b = dot(minus(b, s->corner), s->normal);
@@ -140,7 +140,7 @@ static bool blocks(const struct patch *s, struct vector a, struct vector b)
 	return u > 0 && u < 1 && v > 0 && v < 1;
 }
 
-// visibility is the share of lines of sight between two patches that nothing
+// visibility is the share of lines of sight between two patches that no surface
 // blocks.
 static double visibility(const struct patch *a, const struct patch *b)
 {
@@ -203,7 +203,7 @@ static struct patch *parts_of(struct patch *p, bool split)
 }
 
 // refine replaces a link that carries much light by links of parts of one of
-// its ends. It tells whether it did.
+// its ends. It reports whether it did.
 static bool refine(struct patch *to, const struct link *l)
 {
 	if (l->factor * l->from->radiosity * to->area < least_light)
@@ -302,8 +302,8 @@ static void gather(long id, struct patch *p)
 		put(id, &parts[k]);
 }
 
-// spread sets the radiosity of a patch and its parts from what they and the
-// patches that they belong to have gathered. It returns that of the patch.
+// spread sets the radiosity of a patch and its parts from the light gathered by
+// them and by the patches that they belong to. It returns that of the patch.
 static double spread(struct patch *p, double from_above)
 {
 	double gathered = from_above + p->gathered, sum = 0;
@@ -333,7 +333,7 @@ static void work(long id)
 	}
 }
 
-// What the check sums up over all smallest patches.
+// The sums of the check over all smallest patches.
 struct totals {
 	double emitted, absorbed, worst_change, view, area;
 	long patches, links;
@@ -366,9 +366,9 @@ static void check(const struct patch *p, double light_above, double view_above, 
 	t->worst_change = fmax(t->worst_change, fabs(p->emission + light - p->radiosity));
 }
 
-// check_totals makes sure that the light has settled, that patches see as much
-// as there is in a closed room, and that what the lamp gives off is absorbed.
-// The last two hold within what disks can tell of neighbouring walls.
+// check_totals verifies that the light has converged, that the view factors of
+// each patch add up to 1, and that all light of the lamp is absorbed. The last
+// two hold within the error of the disks for adjacent walls.
 static void check_totals(const struct totals *t)
 {
 	if (!(t->worst_change <= 2 * pow(0.5, iterations)))

@@ -3,8 +3,8 @@
 // For each digit from the least significant on, every thread counts the digits
 // of its keys; the counts are summed over threads by a binary tree, up and then
 // down, in which a thread pauses on flags of its neighbours; then each thread
-// moves its keys to their places in the other array. What a thread writes there
-// is scattered over all threads' parts.
+// moves its keys to their places in the other array. A thread's writes there
+// are scattered over all threads' parts.
 #include "flag.h"
 #include "suite.h"
 
@@ -32,7 +32,7 @@ static void count_digits(long id, long shift)
 }
 
 // sum_up adds the counts of subtrees on the way to the root, thread 0. It
-// returns the level at which the thread stops to be the head of a subtree.
+// returns the level at which the thread is no longer the head of a subtree.
 static long sum_up(long id)
 {
 	long level = 0;
@@ -52,7 +52,7 @@ static long sum_up(long id)
 	return level;
 }
 
-// pass_down tells the heads of the right subtrees how many keys go before
+// pass_down gives the heads of the right subtrees the number of keys before
 // theirs.
 static void pass_down(long id, long level)
 {
@@ -108,7 +108,7 @@ static void sort(long id)
 	}
 }
 
-// check makes sure that the keys are those of the input and in order. It
+// check verifies that the keys are those of the input and in order. It
 // returns their digest.
 static uint64_t check(void)
 {

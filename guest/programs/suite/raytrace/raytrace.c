@@ -27,7 +27,7 @@ struct ray {
 	struct vector from, along; // along has length 1
 };
 
-// What a ray meets: nothing when distance is infinite, the floor when ball is
+// The hit of a ray: none when distance is infinite, the floor when ball is
 // -1.
 struct hit {
 	double distance;
@@ -130,7 +130,7 @@ static void meet_ball(const struct ray *r, long i, struct hit *h)
 	if (inside < 0)
 		return;
 	double distance = along - sqrt(inside);
-	// Of two balls met at the same point the first counts, in any order.
+	// Of two balls hit at the same point the first counts, in any order.
 	if (distance > 1e-9 && (distance < h->distance || (distance == h->distance && i < h->ball)))
 		*h = (struct hit){distance, i};
 }
@@ -143,7 +143,7 @@ static void meet_floor(const struct ray *r, struct hit *h)
 }
 
 // A walk along one axis of the grid: the distance at which the ray enters the
-// next cell, what each further cell adds to it, and which way it goes.
+// next cell, the increment for each further cell, and the direction.
 struct walk {
 	long cell, step;
 	double next, each;
@@ -188,7 +188,7 @@ static void meet_balls(const struct ray *r, struct hit *h)
 		int axis = axes[0].next < axes[1].next ? 0 : 1;
 		if (axes[2].next < axes[axis].next)
 			axis = 2;
-		// What was met before the end of the cell is the nearest.
+		// A hit before the end of the cell is the nearest.
 		if (h->distance < axes[axis].next)
 			return;
 		axes[axis].cell += axes[axis].step;
@@ -198,8 +198,8 @@ static void meet_balls(const struct ray *r, struct hit *h)
 	}
 }
 
-// meet finds what the ray meets first: with the grid, or, for checking, by
-// looking at every ball.
+// meet finds the first hit of the ray: with the grid, or, for checking, by
+// testing every ball.
 static struct hit meet(const struct ray *r, bool plainly)
 {
 	struct hit h = {INFINITY, 0};
@@ -291,7 +291,7 @@ static void draw_tiles(long id)
 	pthread_mutex_unlock(&ray_mutex);
 }
 
-// check draws some points again, looking at every ball for every ray.
+// check draws some points again, testing every ball for every ray.
 static void check(void)
 {
 	long across = (width + TILE - 1) / TILE;

@@ -7,7 +7,7 @@
 //
 // In the buggy form the main thread sets the number of active workers after it
 // has started them, and spins until it is 0. When a worker is done before, its
-// step from 0 to -1 is overwritten, and the number never comes down to 0.
+// step from 0 to -1 is overwritten, and the number never reaches 0.
 #include <dirent.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -40,7 +40,7 @@ static void list_file(const char *path)
 	paths[path_count++] = strdup(path);
 }
 
-// walk lists all files below a folder, except those that it may not look at.
+// walk lists all files below a folder, except those without permission.
 static void walk(const char *path)
 {
 	struct dirent **entries;
@@ -143,7 +143,7 @@ static void scan(void)
 }
 
 // write_file makes a file of random letters with the word in between, and
-// returns how often.
+// returns the number of occurrences.
 static long write_file(const char *path, long number)
 {
 	uint64_t random = random_at(seed, number);
@@ -161,7 +161,7 @@ static long write_file(const char *path, long number)
 	return words;
 }
 
-// make_folder makes folders of files and returns how often the word is in them.
+// make_folder makes folders of files and returns the number of occurrences.
 static long make_folder(const char *root)
 {
 	long words = 0;

@@ -63,7 +63,7 @@ static void wait_while(int phase)
 		pthread_cond_wait(&phase_changed, &barrier_mutex);
 }
 
-// own_barrier waits until all threads have come here.
+// own_barrier waits until all threads have arrived.
 static void own_barrier(void)
 {
 	spin_while(0);
@@ -148,8 +148,8 @@ static void start(long id)
 	own_barrier();
 }
 
-// weigh finds out which of the thread's points would gain by the candidate, and
-// what it would cost to move the others there.
+// weigh computes the savings of the thread's points that are nearer to the
+// candidate, and the cost of moving the other points of each centre there.
 static void weigh(long id)
 {
 	saved[id] = 0;
@@ -164,7 +164,7 @@ static void weigh(long id)
 	}
 }
 
-// decide tells whether to open the candidate, and which centres to close then.
+// decide reports whether to open the candidate, and which centres then close.
 static void decide(void)
 {
 	int64_t gain = is_centre[candidate] ? 0 : -price;
@@ -206,7 +206,7 @@ static void replace_centres(void)
 	open_centre(candidate);
 }
 
-// consider opens the candidate if that pays. It tells whether it did.
+// consider opens the candidate if that pays. It reports whether it did.
 static bool consider(long id)
 {
 	weigh(id);
@@ -223,7 +223,7 @@ static bool consider(long id)
 	return opened;
 }
 
-// improve tries points as centres until many in a row do not help.
+// improve tries points as centres until many in a row give no improvement.
 static void improve(long id)
 {
 	for (long failures = 0; failures < 3 * most; failures++) {
@@ -235,7 +235,7 @@ static void improve(long id)
 	}
 }
 
-// adjust_price halves the range of prices that the right one must be in.
+// adjust_price halves the range of prices that contains the right one.
 static void adjust_price(void)
 {
 	settled = centre_count >= least && centre_count <= most;
@@ -275,8 +275,8 @@ static struct point *kept;
 static long kept_count;
 
 // A place of the stream is near one of some clusters, in whose number it
-// differs from the next. Where points are does not depend on how many centres
-// are looked for.
+// differs from the next. The points' places do not depend on the number of
+// centres to be found.
 static void make_place(int *place, long i)
 {
 	uint64_t random = random_at(seed, i);
@@ -294,7 +294,7 @@ static void load_chunk(long first)
 	}
 }
 
-// check_chunk makes sure that costs and centres belong together. It returns the
+// check_chunk verifies that costs and centres are consistent. It returns the
 // cost of the solution.
 static int64_t check_chunk(void)
 {

@@ -4,7 +4,7 @@
 // Half of the threads append a shared string to one of their own; the others
 // shorten and refill it. In the buggy form, append asks the other string for its
 // length and then for its characters, so that it may have become shorter in
-// between. The fixed form holds the other string's lock all the while.
+// between. The fixed form holds the other string's lock throughout.
 #include "suite.h"
 
 enum { LETTERS = 16 };
@@ -110,7 +110,7 @@ static void change(void)
 }
 
 // collect appends the shared string to one of the thread's own, each copy of
-// which must be as the others made it.
+// which must be a string that another thread made.
 static void collect(void)
 {
 	struct string own;

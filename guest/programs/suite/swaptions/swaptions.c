@@ -43,8 +43,8 @@ static double volatility(int factor, long k)
 	return level[factor] / (1 + 0.3 * factor * k);
 }
 
-// fill_drift computes by how much rates must grow in a period so that bonds are
-// worth what they cost.
+// fill_drift computes the growth of rates in a period under which bonds have
+// their price as value.
 static void fill_drift(double drift[PERIODS], double years)
 {
 	double before = 0;
@@ -135,7 +135,7 @@ static void price_swaptions(long id)
 		price(&swaptions[i], random_at(seed + 1, i));
 }
 
-// check compares the simulated price of a bond with what the curve says: the
+// check compares the simulated price of a bond with that of the curve: the
 // model has no arbitrage, so they agree but for chance. The swaption cannot
 // cost more than the bond that it can be exchanged for.
 static void check(const struct swaption *s)

@@ -54,7 +54,7 @@ static unsigned char density(long x, long y, long z)
 }
 
 // opacity is the share of light, in 255ths, that a sample of that density
-// holds back: nothing below the skin's, most for bone.
+// absorbs: nothing below the skin's density, most for bone.
 static long opacity(long density)
 {
 	return density < 50 ? 0 : density > 150 ? 120 : density / 10;
@@ -104,8 +104,8 @@ static void fill_level(long id, const struct level *below, struct level *l)
 }
 
 // turn sets the axes of a frame: each turns the view by the angle of the
-// 20-21-29 triangle around the vertical axis, which needs no rounding-prone
-// sines.
+// 20-21-29 triangle around the vertical axis, which needs no sines and so no
+// rounding.
 static void turn(long frame)
 {
 	double c = 1, s = 0;
@@ -143,7 +143,7 @@ static bool within(struct vector p)
 }
 
 // empty_level finds the largest cube of the pyramid that holds the place and no
-// opacity; -1 means none.
+// opacity; -1 means that there is no such cube.
 static long empty_level(struct vector p)
 {
 	long found = -1;
@@ -183,8 +183,8 @@ static long after_empty(const struct ray *r, long step, long level)
 	return step;
 }
 
-// cast adds up what a ray meets, step by step. Plainly means without skipping
-// empty space, for checking.
+// cast accumulates the samples along a ray, step by step. Plainly means without
+// skipping empty space, for checking.
 static unsigned char cast(long point, bool plainly)
 {
 	double u = (point % width + 0.5) - width / 2.0, v = (point / width + 0.5) - width / 2.0;

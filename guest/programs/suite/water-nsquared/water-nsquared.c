@@ -1,5 +1,5 @@
 // water-nsquared: molecular dynamics of water (water.h), every pair of molecules
-// looked at, after the description in Woo and others (1995).
+// considered, after the description in Woo and others (1995).
 //
 // A thread owns a range of molecules and takes each of them together with the
 // next n/2, so that every pair is taken once. It collects forces in memory of

@@ -5,7 +5,7 @@
 // molecule interacts only with those of its own and the 26 cells around it.
 // A thread owns a range of cells. Molecules that leave a cell are put into their
 // new one under that one's lock. Cells keep their molecules in the order of
-// their numbers, so that sums do not depend on who came first.
+// their numbers, so that sums do not depend on the order of arrival.
 #include "water.h"
 
 struct cell {

@@ -2,11 +2,11 @@
 // steal (Chase and Lev, Dynamic circular work-stealing deque, 2005; Le and
 // others, Correct and efficient work-stealing for weak memory models, 2013).
 //
-// The owner says that it takes the last task by moving the bottom, and then looks
-// how far the thieves have come. In the buggy form the store may still be in the
-// store buffer when it looks: owner and thief both take a task. When stores to
-// different places may overtake each other (PSO) the bottom may also move before
-// the task is there, and a thief takes what was in that place before.
+// The owner claims the last task by moving the bottom, and then reads
+// the top, which thieves move. In the buggy form the store may still be in the
+// store buffer when it reads: owner and thief both take a task. When stores to
+// different addresses may be reordered (PSO) the bottom may also move before
+// the task is stored, and a thief takes the previous contents of the slot.
 #include "model.h"
 
 enum { PLACES = 64, BATCH = 3, NONE = -1 };

@@ -1,10 +1,10 @@
 // dekker: mutual exclusion of two threads by loads and stores alone, after
 // Dekker (Dijkstra, Cooperating sequential processes, 1965).
 //
-// A thread says that it wants to enter and then looks whether the other does. In
+// A thread says that it wants to enter and then reads whether the other does. In
 // the buggy form the store of the first may still be in the store buffer when the
-// load of the second is done: both threads find that the other does not want to,
-// both enter, and an addition is lost.
+// load of the second is done: both threads find that the other does not want to
+// enter, both enter, and an addition is lost.
 #include "model.h"
 
 static long rounds = 200;

@@ -2,7 +2,7 @@
 // thread, and are then read without the lock.
 //
 // In the buggy form the pointer may reach memory before the object's contents,
-// when stores to different places may overtake each other (PSO): a thread that
+// when stores to different addresses may be reordered (PSO): a thread that
 // finds the pointer set, and so does not take the lock, reads an empty object.
 #include "model.h"
 

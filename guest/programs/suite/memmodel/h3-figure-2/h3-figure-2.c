@@ -1,8 +1,8 @@
-// h3-figure-2: two numbers that go up together, and a flag that says that they
+// h3-figure-2: two numbers that increase together, and a flag that says that both
 // have (figure 2 of H3, from the software of an electron microscope).
 //
 // In the buggy form the store to the flag may reach memory before those to the
-// numbers, when stores to different places may overtake each other (PSO).
+// numbers, when stores to different addresses may be reordered (PSO).
 #include "model.h"
 
 enum { LOOKS = 40 }; // of the second thread, in each round

@@ -2,7 +2,7 @@
 // reads the data.
 //
 // In the buggy form the flag may reach memory before the data, when stores to
-// different places may overtake each other (PSO).
+// different addresses may be reordered (PSO).
 #include "model.h"
 
 static long rounds = 300;

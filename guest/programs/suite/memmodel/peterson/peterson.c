@@ -1,9 +1,9 @@
 // peterson: mutual exclusion of two threads by loads and stores alone, after G. L.
 // Peterson, Myths about the mutual exclusion problem (1981).
 //
-// A thread says that it wants to enter, lets the other go first, and then looks
+// A thread says that it wants to enter, lets the other go first, and then reads
 // whether the other wants to. In the buggy form its stores may still be in the
-// store buffer when it looks: both threads enter, and an addition is lost.
+// store buffer when it reads: both threads enter, and an addition is lost.
 #include "model.h"
 
 static long rounds = 200;

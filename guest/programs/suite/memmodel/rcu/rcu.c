@@ -2,7 +2,7 @@
 // a pointer at any time (read-copy-update; McKenney and Slingwine, 1998).
 //
 // In the buggy form the pointer may reach memory before the contents of the new
-// structure, when stores to different places may overtake each other (PSO).
+// structure, when stores to different addresses may be reordered (PSO).
 #include "model.h"
 
 struct route {

@@ -1,9 +1,9 @@
 // ring: a queue of fixed size from one producer to one consumer, without locks
 // (Lamport, Specifying concurrent program modules, 1983).
 //
-// The producer fills a slot and then says so by moving the end. In the buggy form
-// the end may reach memory before the slot, when stores to different places may
-// overtake each other (PSO): the consumer takes what was in the slot before.
+// The producer fills a slot and then publishes it by moving the end. In the
+// buggy form the end may reach memory before the slot, when stores to different
+// addresses may be reordered (PSO): the consumer takes the slot's old contents.
 #include "model.h"
 
 enum { SLOTS = 4 };

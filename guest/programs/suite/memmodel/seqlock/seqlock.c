@@ -3,8 +3,8 @@
 //
 // A reader that finds the same even number before and after has read both words
 // of one write. In the buggy form the number may reach memory before the words
-// that were stored before it, when stores to different places may overtake each
-// other (PSO).
+// that were stored before it, when stores to different addresses may be
+// reordered (PSO).
 #include "model.h"
 
 static long threads = 2, rounds = 500;

@@ -1,8 +1,8 @@
 // ticket-lock: a lock that serves threads in the order in which they drew numbers
-// (Mellor-Crummey and Scott, 1991), given back by a plain store.
+// (Mellor-Crummey and Scott, 1991), released by a plain store.
 //
 // In the buggy form that store may reach memory before those that the lock
-// protects, when stores to different places may overtake each other (PSO): the
+// protects, when stores to different addresses may be reordered (PSO): the
 // next thread reads the old value, and an addition is lost.
 #include "model.h"
 
