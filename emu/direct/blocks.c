@@ -255,8 +255,8 @@ static void connect(struct direct_engine *e, struct direct_block *b) {
   direct_block_link(e, x, b);
 }
 
-// Runs blocks from the PC on as far as it goes without a reason to stop or an instruction for C.
-// False: there is none to run here.
+// Runs blocks from the PC on up to a reason to stop or an instruction that C executes. Returns false
+// if the PC has no block to run.
 bool direct_run_blocks(struct direct_engine *e) {
   bool ran = false;
   enum next next = NEXT_UNIT;

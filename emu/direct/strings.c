@@ -98,8 +98,8 @@ static enum direct_stop once(struct direct_engine *e, const struct direct_insn *
   return STOP_NONE;
 }
 
-// Executes a string instruction; of a repeated one, an iteration, or that it is left when there
-// are none any more. An iteration that is the last stays at the instruction.
+// Executes a string instruction; of a repeated one, an iteration, or its end when no iterations
+// are left. The PC stays at the instruction after the last iteration, too.
 enum direct_stop direct_string(struct direct_engine *e, const struct direct_insn *in) {
   struct direct_context *c = e->context;
   c->rip = in->pc + in->length;
