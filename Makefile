@@ -1,19 +1,19 @@
 # make build   bin/heddle
 # make demo    the main job, configs/demo.yaml: sweep and table
-# make quick   unit tests and a sample of every other kind: minutes, for the inner loop
-# make test    every test, many of them on a sample of what there is to try
-# make long    every test on everything: hours
+# make quick   unit tests and a sample of every other kind: less than three minutes
+# make test    every test, many of them on a sample of their cases
+# make long    every test on all cases: hours
 # make programs  the programs under study (docs/programs.md), into bin/programs
 # make servers the servers of docs/servers.md, whose packages it installs without starting them
-# make bench   the ratios of docs/performance.md; BENCH=-write puts them there
-# make check   format, vet, static analysis and tests, and a clean tree after them
+# make bench   the ratios of docs/performance.md; BENCH=-write writes them there
+# make check   format, vet, static analysis and tests; fails if they leave the tree changed
 # make man     man pages of all commands, into bin/man/man1
 # make clean   removes bin
 #
 # Each target first installs the Debian packages that it misses. TESTS are the packages
 # that are tested, ./... unless given, and FLAGS further flags of go test.
 
-# Found anew in each recipe, because a recipe's prerequisites may install it.
+# Evaluated in each recipe, because a recipe's prerequisites may install Go.
 GO = $(or $(shell internal/setup/go.sh),$(error heddle: no Go of the version in go.mod; run internal/setup/packages.sh build))
 TOOL = $(GO) tool -modfile=internal/tools/go.mod
 TESTS = ./...
@@ -27,7 +27,7 @@ build: setup-build
 help:
 	@sed -n 's/^# \{0,1\}//p;/^$$/q' Makefile
 
-# The table shows what succeeded, and names what failed.
+# The table is printed even after failed runs, which it lists.
 demo: setup-demo build
 	@bin/heddle experiment run configs/demo.yaml; status=$$?; bin/heddle experiment table configs/demo.yaml && exit $$status
 

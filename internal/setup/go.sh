@@ -1,7 +1,7 @@
 #!/bin/sh
 # Prints the Go command to build heddle with: the first of `go` in PATH, the
 # usual place of an upstream Go and Debian's versioned package that is new
-# enough for go.mod. Fails silently when there is none.
+# enough for go.mod. Without one it exits with status 1 and prints nothing.
 cd "$(dirname "$0")/../.." || exit 1
 need=$(sed -n 's/^go 1\.\([0-9]*\).*/\1/p' go.mod)
 for go in go /usr/local/go/bin/go /usr/lib/go-1.24/bin/go; do

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Installs the Debian packages of a purpose in packages.txt.
 #
-#   packages.sh build   what `make build` needs
+#   packages.sh build   the packages for `make build`
 #   packages.sh demo    build, and the programs that configs/demo.yaml runs
 #   packages.sh test    demo, and every program and library that the tests use
 #   packages.sh servers test, and the servers of docs/servers.md, which are not started
 #
-# A package that is already there is left alone, and nothing is touched when
-# none is missing, so the script needs root on the first call only.
+# Installed packages are not changed, and the script does nothing when no
+# package is missing, so it needs root on the first call only.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -24,10 +24,10 @@ while read -r purpose package _; do
   want+=("$package")
 done <packages.txt
 
-# A Go that is new enough for go.mod, from wherever it came, is good enough.
+# Any Go that is new enough for go.mod will do, whether or not it is a package.
 ./go.sh >/dev/null || want+=(golang-1.24-go)
 
-# Version of an installed package, empty when it is not installed.
+# The version of an installed package; empty when it is not installed.
 installed() { dpkg-query -W -f '${db:Status-Abbrev} ${Version}' "$1" 2>/dev/null | sed -n 's/^ii *//p'; }
 
 # Unicorn below 2.1.1 sends every store down a slow path (docs/engine.md).
@@ -54,7 +54,7 @@ fi
 
 # Debian 12 has Unicorn 2.0.1 and Go 1.19. The packages of trixie (Debian 13)
 # need only glibc 2.34, so trixie is added as a copy of the system's own source,
-# pinned so that nothing but these is ever taken from it.
+# pinned so that no other packages are installed from it.
 add_trixie() {
   local dir=/etc/apt/sources.list.d uri key
   local deb822=$dir/debian.sources

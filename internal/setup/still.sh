@@ -1,11 +1,11 @@
 #!/bin/sh
-# Runs a command that sees the cache of the dynamic loader as it is now. When packages
-# are installed meanwhile the cache is replaced, and with it the instructions of every
-# program that starts: runs that are compared would differ, and a replay be refused.
+# Runs a command with a fixed copy of the dynamic loader's cache. The installation of a
+# package replaces the cache, which changes the instructions of every program that
+# starts: runs that are compared would differ, and a replay would be refused.
 #
 #   still.sh COMMAND...
 #
-# That takes root's rights to mount. Without them the command sees what there is.
+# Mounting the copy needs root. Without root the command uses the host's cache.
 set -eu
 cache=/etc/ld.so.cache
 [ "$(id -u)" = 0 ] && [ -e $cache ] && unshare --mount true 2>/dev/null || exec "$@"
