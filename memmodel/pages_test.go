@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/emu/mem"
 	"github.com/heddle-dmt/heddle/emu/uc"
@@ -51,9 +52,9 @@ const (
 type pageMachine struct {
 	testing.TB
 	ram     *mem.RAM
-	cpu     *uc.CPU
+	cpu     emu.CPU
 	space   *mem.Space
-	private *uc.PrivatePages
+	private emu.PrivatePages
 	ctx     []arch.Context
 	starts  []arch.Addr // of the threads' code
 	random  *rand.Rand

@@ -1,8 +1,8 @@
 package recorder
 
 import (
+	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/emu/arch"
-	"github.com/heddle-dmt/heddle/emu/uc"
 	"github.com/heddle-dmt/heddle/guest/kernel"
 	"github.com/heddle-dmt/heddle/guest/linux"
 	"github.com/heddle-dmt/heddle/recorder/event"
@@ -66,7 +66,7 @@ func (p *pieces) Write(b []byte) (int, error) {
 }
 
 // NewBranches makes the recording of a run that has not begun.
-func NewBranches(w *trace.Writer, cpu *uc.CPU, cores int, c pt.Config) (*Branches, error) {
+func NewBranches(w *trace.Writer, cpu emu.CPU, cores int, c pt.Config) (*Branches, error) {
 	if err := cpu.LogBranches(c.MTCPeriod > 0 || c.CYC); err != nil {
 		return nil, err
 	}
@@ -151,13 +151,13 @@ func (b *Branches) Stopped(r *Recorder, t *kernel.Task, s arch.Stop) {
 }
 
 // countBranches counts the branches that a Stamp counts.
-func countBranches(words []uc.BranchWord) (n uint64) {
+func countBranches(words []emu.BranchWord) (n uint64) {
 	for _, w := range words {
 		switch w.Tag() {
-		case uc.TagTNT:
+		case emu.TagTNT:
 			_, outcomes := w.Outcomes()
 			n += uint64(outcomes)
-		case uc.TagTIP, uc.TagRet:
+		case emu.TagTIP, emu.TagRet:
 			n++
 		}
 	}

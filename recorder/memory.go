@@ -3,8 +3,9 @@ package recorder
 import (
 	"slices"
 
+	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/emu/arch"
-	"github.com/heddle-dmt/heddle/emu/uc"
+	"github.com/heddle-dmt/heddle/emu/memlog"
 	"github.com/heddle-dmt/heddle/guest/kernel"
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/recorder/memtrace"
@@ -18,7 +19,7 @@ type MemoryConfig struct {
 	// if not empty. With threads or instructions left out, only loads and stores
 	// are recorded, and no other changes of memory.
 	Threads    []arch.ThreadID
-	Data, Code []uc.AddrRange
+	Data, Code []memlog.Range
 }
 
 // Memory is the Recording of loads and stores. It follows Branches, which
@@ -36,8 +37,8 @@ type Memory struct {
 
 // NewMemory makes the recording of a run that has not begun. Counts says whether
 // it counts the branches of threads, since Branches does not.
-func NewMemory(w *trace.Writer, cpu *uc.CPU, c MemoryConfig, counts bool) (*Memory, error) {
-	filter := uc.MemoryFilter{Data: c.Data, Code: c.Code, Partial: len(c.Threads) > 0}
+func NewMemory(w *trace.Writer, cpu emu.CPU, c MemoryConfig, counts bool) (*Memory, error) {
+	filter := memlog.Filter{Data: c.Data, Code: c.Code, Partial: len(c.Threads) > 0}
 	if err := cpu.LogMemory(filter); err != nil {
 		return nil, err
 	}

@@ -1,8 +1,8 @@
 package recorder
 
 import (
+	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/emu/arch"
-	"github.com/heddle-dmt/heddle/emu/uc"
 	"github.com/heddle-dmt/heddle/guest/kernel"
 	"github.com/heddle-dmt/heddle/internal/nearmap"
 	"github.com/heddle-dmt/heddle/recorder/event"
@@ -54,7 +54,7 @@ func (Nothing) Finish(*Recorder)                               {}
 // of the same names as a Recording's are for the machine.
 type Recorder struct {
 	trace  *trace.Writer // nil if nothing is kept
-	cpu    *uc.CPU
+	cpu    emu.CPU
 	kernel *kernel.Kernel
 	parts  []Recording
 	mark   *trace.Mark // of the snapshot that this is the copy of
@@ -83,7 +83,7 @@ type progress struct {
 
 // New makes a Recorder that writes to a trace; without one, nil, it only calls the
 // recordings. They are called in the order in which they are given.
-func New(w *trace.Writer, cpu *uc.CPU, cores int, parts ...Recording) *Recorder {
+func New(w *trace.Writer, cpu emu.CPU, cores int, parts ...Recording) *Recorder {
 	r := &Recorder{
 		trace: w, cpu: cpu, parts: parts,
 		cores: make([]arch.ThreadID, cores), thread: arch.NoThread, core: arch.NoCore,
@@ -102,7 +102,7 @@ func (r *Recorder) Add(p Recording) { r.parts = append(r.parts, p) }
 func (r *Recorder) Trace() *trace.Writer { return r.trace }
 
 // CPU is the engine, whose logs recordings drain.
-func (r *Recorder) CPU() *uc.CPU { return r.cpu }
+func (r *Recorder) CPU() emu.CPU { return r.cpu }
 
 // Kernel is the guest's Linux, for looking.
 func (r *Recorder) Kernel() *kernel.Kernel { return r.kernel }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/heddle-dmt/heddle/analyses/vex"
+	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/emu/mem"
 	"github.com/heddle-dmt/heddle/emu/uc"
@@ -117,7 +118,7 @@ func fill(template string, r *rand.Rand) string {
 // pair is the machine and the interpreter with the same code and data.
 type pair struct {
 	ram   *mem.RAM
-	cpu   *uc.CPU
+	cpu   emu.CPU
 	space *mem.Space
 	code  []byte
 	ir    vex.Machine

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/heddle-dmt/heddle/emu/arch"
-	"github.com/heddle-dmt/heddle/emu/uc"
+	"github.com/heddle-dmt/heddle/emu/memlog"
 	"github.com/heddle-dmt/heddle/experiments/h3"
 	"github.com/heddle-dmt/heddle/experiments/peregrine"
 	"github.com/heddle-dmt/heddle/internal/cli"
@@ -130,8 +130,8 @@ func (f *recordFlags) memoryConfig() (*recorder.MemoryConfig, error) {
 }
 
 // addresses are ranges of addresses as flags have them.
-func addresses(flag string, texts []string) ([]uc.AddrRange, error) {
-	var list []uc.AddrRange
+func addresses(flag string, texts []string) ([]memlog.Range, error) {
+	var list []memlog.Range
 	for _, text := range texts {
 		from, to, _ := strings.Cut(text, "-")
 		start, err := strconv.ParseUint(from, 0, 64)
@@ -139,7 +139,7 @@ func addresses(flag string, texts []string) ([]uc.AddrRange, error) {
 		if err != nil || endErr != nil || start >= end {
 			return nil, errFlag.New(flag, quote(text), "FROM-TO, two addresses such as 0x401000-0x402000")
 		}
-		list = append(list, uc.AddrRange{Start: arch.Addr(start), End: arch.Addr(end)})
+		list = append(list, memlog.Range{Start: arch.Addr(start), End: arch.Addr(end)})
 	}
 	return list, nil
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/emu/arch"
 )
 
@@ -33,14 +34,14 @@ again:
 `
 
 // expectedAtomics is the log of one iteration of the loop, derived from the program's text.
-func expectedAtomics() (list []Atomic) {
+func expectedAtomics() (list []emu.Atomic) {
 	for ebx := 40; ebx > 0; ebx-- {
 		list = append(list,
-			Atomic{Addr: 0x600008, Size: 4}, Atomic{Addr: 0x600010, Size: 1}, Atomic{}, Atomic{Addr: 0x610000, Size: 2})
+			emu.Atomic{Addr: 0x600008, Size: 4}, emu.Atomic{Addr: 0x600010, Size: 1}, emu.Atomic{}, emu.Atomic{Addr: 0x610000, Size: 2})
 		if ebx%2 == 1 {
-			list = append(list, Atomic{Addr: 0x600020, Size: 16})
+			list = append(list, emu.Atomic{Addr: 0x600020, Size: 16})
 		}
-		list = append(list, Atomic{})
+		list = append(list, emu.Atomic{})
 	}
 	return list
 }
@@ -56,14 +57,14 @@ func TestAtomicLog(t *testing.T) {
 			t.Errorf("limit %+v: stops with a log %+v, without %+v", l, logged, plain)
 		}
 		want := expectedAtomics()
-		same := slices.EqualFunc(atomics, want, func(a, b Atomic) bool { return a.Addr == b.Addr && a.Size == b.Size })
+		same := slices.EqualFunc(atomics, want, func(a, b emu.Atomic) bool { return a.Addr == b.Addr && a.Size == b.Size })
 		if !same {
 			t.Errorf("limit %+v: logged %+v", l, atomics)
 		}
 	}
 }
 
-func runAtomically(t *testing.T, l arch.Limit, log bool) (stops []arch.Stop, atomics []Atomic) {
+func runAtomically(t *testing.T, l arch.Limit, log bool) (stops []arch.Stop, atomics []emu.Atomic) {
 	b := newBench(t, atomically)
 	if log {
 		if err := b.cpu.LogAtomics(); err != nil {
@@ -75,7 +76,7 @@ func runAtomically(t *testing.T, l arch.Limit, log bool) (stops []arch.Stop, ato
 	for {
 		s := b.cpu.Run(l)
 		for {
-			for a := (Atomic{}); b.cpu.TakeAtomic(&a); {
+			for a := (emu.Atomic{}); b.cpu.TakeAtomic(&a); {
 				atomics = append(atomics, a)
 				moments = append(moments, retired+s.Instructions-a.Before)
 			}
@@ -106,7 +107,7 @@ func TestMutedAtomics(t *testing.T) {
 	}
 	b.cpu.MuteAtomics(true)
 	b.expectStop(b.cpu.Run(arch.Limit{}), arch.StopSyscall, uint64(codeBase)+12, 3)
-	for a := (Atomic{}); b.cpu.TakeAtomic(&a); {
+	for a := (emu.Atomic{}); b.cpu.TakeAtomic(&a); {
 		t.Errorf("logged %+v", a)
 	}
 }
@@ -126,7 +127,7 @@ func TestGatedAtomics(t *testing.T) {
 		for len(stops) == 0 || stops[len(stops)-1].Reason != arch.StopSyscall {
 			for s := b.cpu.Run(l); ; s = b.cpu.Resume() {
 				n := 0
-				for a := (Atomic{}); b.cpu.TakeAtomic(&a); n++ {
+				for a := (emu.Atomic{}); b.cpu.TakeAtomic(&a); n++ {
 					if a.Before > 1 {
 						t.Errorf("the stop is %d instructions behind", a.Before)
 					}

@@ -9,12 +9,13 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/emu/mem"
 )
 
 // newBuffered makes a bench whose stores are buffered.
-func newBuffered(t testing.TB, capacity int, source string) (*bench, *Buffers) {
+func newBuffered(t testing.TB, capacity int, source string) (*bench, emu.Buffers) {
 	t.Helper()
 	b := newBench(t, source)
 	buffers, err := b.cpu.BufferStores(capacity)
@@ -36,12 +37,12 @@ func (b *bench) runExactly(n uint64) arch.Stop {
 	return b.cpu.Run(arch.Limit{Instructions: n, Exact: true, Pass: true})
 }
 
-func (s Store) String() string { return fmt.Sprintf("%#x=%x", uint64(s.Addr), s.Data[:s.Size]) }
+func (s emu.Store) String() string { return fmt.Sprintf("%#x=%x", uint64(s.Addr), s.Data[:s.Size]) }
 
 // splitByLines divides a store into parts that lie in one cache line each.
-func splitByLines(at arch.Addr, data []byte) (parts []Store) {
+func splitByLines(at arch.Addr, data []byte) (parts []emu.Store) {
 	for len(data) > 0 {
-		s := Store{Addr: at}
+		s := emu.Store{Addr: at}
 		s.Size = uint32(copy(s.Data[:], data[:min(len(data), 64-int(at%64))]))
 		parts = append(parts, s)
 		at, data = at+arch.Addr(s.Size), data[s.Size:]
@@ -108,7 +109,7 @@ func TestRandomStores(t *testing.T) {
 		b, buffers := newBuffered(t, capacity, source.String()+"syscall")
 		shared, view := make([]byte, 2*arch.PageSize), make([]byte, 2*arch.PageSize)
 		value := uint64(0x0102030405060708)
-		var parts []Store
+		var parts []emu.Store
 		for _, s := range stores {
 			value = value<<8 | value>>56
 			data := make([]byte, s.size)
@@ -244,7 +245,7 @@ func TestStoresByTwoAddresses(t *testing.T) {
 }
 
 func TestStoreLayout(t *testing.T) {
-	if size := unsafe.Sizeof(Store{}); size != 32 {
-		t.Errorf("a Store has %d bytes; struct heddle_store has 32", size)
+	if size := unsafe.Sizeof(emu.Store{}); size != 32 {
+		t.Errorf("a emu.Store has %d bytes; struct heddle_store has 32", size)
 	}
 }

@@ -2,21 +2,13 @@
 // CPU runs one thread at a time, in the memory of package mem.
 //
 // A CPU has one Unicorn instance. A guest thread is a Context, which is saved and restored around
-// its runs; a core is only a number that the guest can read. The package knows no operating system:
-// a system call, a fault or an exception ends a run and is reported as an arch.Stop.
+// its runs; a core is only a number that the guest can read.
 //
-// Invariants:
-//
-//  1. The effect of a run is a function of the context, the memory and the budget. No clock,
-//     random number or CPUID of the host is visible.
-//  2. A Stop's PC is exact, and the instructions counted are those retired before it: SYSCALL,
-//     INT n and INT3 count when they stop a run, an instruction that faults does not, and a
-//     repeated string instruction counts once for each iteration and once for leaving.
-//  3. C never calls Go.
+// Invariant, besides those of package emu: C never calls Go.
 package uc
 
 /*
-#cgo CFLAGS: -std=c11 -O2 -Wall -Wextra -Werror -I${SRCDIR}/../mem
+#cgo CFLAGS: -std=c11 -O2 -Wall -Wextra -Werror -I${SRCDIR}/../mem -I${SRCDIR}/../memlog
 #cgo pkg-config: unicorn
 #cgo LDFLAGS: -lZydis
 #include <stdlib.h>
@@ -57,6 +49,7 @@ import (
 
 	uc "github.com/unicorn-engine/unicorn/bindings/go/unicorn"
 
+	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/emu/mem"
 	"github.com/heddle-dmt/heddle/internal/deepcopy"
@@ -73,6 +66,8 @@ type CPU struct {
 	// breakpoints has those of the run's observers, then those of a debugger.
 	breakpoints [2][]arch.Addr
 }
+
+var _ emu.CPU = (*CPU)(nil)
 
 // BoundInSnapshot marks that copies of the machine's state share the engine, and that another
 // machine has another.
@@ -129,7 +124,7 @@ func (c *CPU) initEngine(cores int, costs arch.Costs) error {
 	return nil
 }
 
-// CheckCalls adds cycles to the cost of each call and each return. It comes before the first run.
+// CheckCalls implements emu.CPU.
 func (c *CPU) CheckCalls(cycles uint32) { c.c.costs.check = C.uint32_t(cycles) }
 
 // Close frees the engine, but not the RAM.
@@ -164,8 +159,7 @@ func (x *Context) CopyForSnapshot(c *deepcopy.Copier) any {
 	return x.cpu.CloneContext(x)
 }
 
-// NewContext makes the context of a thread whose registers are all zero, with the floating-point
-// state of a new Linux process (FNINIT, MXCSR 0x1f80).
+// NewContext implements emu.CPU.
 func (c *CPU) NewContext() arch.Context { return c.copyContext(c.c.engine.initial) }
 
 func (c *CPU) engineHandle() *C.uc_engine { return c.c.engine.uc }
@@ -178,7 +172,7 @@ func (c *CPU) allocContext() *Context {
 	return x
 }
 
-// CloneContext copies the registers of from, which must be of this engine.
+// CloneContext implements emu.CPU.
 func (c *CPU) CloneContext(from arch.Context) arch.Context {
 	x := from.(*Context)
 	if c.inEngine == x {
@@ -213,7 +207,7 @@ func (x *Context) Release() {
 	x.c = nil
 }
 
-// SetCore sets the core on which the loaded thread runs, and that core's clock.
+// SetCore implements emu.CPU.
 func (c *CPU) SetCore(core arch.CoreID, clock arch.Cycles) {
 	c.c.core = C.uint32_t(core)
 	c.c.clock = C.uint64_t(clock)
@@ -226,7 +220,7 @@ func unlimitedIfZero(n uint64) C.uint64_t {
 	return C.uint64_t(n)
 }
 
-// Run runs the loaded thread until it reaches the limit or something else stops it.
+// Run implements emu.CPU.
 func (c *CPU) Run(l arch.Limit) arch.Stop {
 	flags := C.uint32_t(0)
 	if l.Exact {
@@ -258,24 +252,18 @@ func (c *CPU) Run(l arch.Limit) arch.Stop {
 		instructions, unlimitedIfZero(l.Most), unlimitedIfZero(uint64(l.Cycles)), flags))
 }
 
-// SetPollInterval makes runs also end with StopLog, at the start of a block, each time that they have
-// executed this number of instructions since they started or were resumed, so that the caller can
-// decide whether to resume. 0 means never.
+// SetPollInterval implements emu.CPU.
 func (c *CPU) SetPollInterval(instructions uint64) {
 	c.c.stops.poll_interval = C.uint64_t(instructions)
 }
 
-// Resume continues the run that ended with a StopFault, after the page was supplied, with a
-// StopBreakpoint, or with a StopLog, after the logs were drained, as if there had been no stop. The
-// limit is still that of Run, and the counts of the Stop are those of the whole run.
+// Resume implements emu.CPU.
 func (c *CPU) Resume() arch.Stop {
 	c.applySwitch()
 	return c.finishRun(C.heddle_cpu_resume(c.c))
 }
 
-// StepAhead makes Resume execute the instructions before a missing page one by one, after a
-// StopFault that was Ahead and for which no page can be supplied. The next fault there is the
-// thread's own.
+// StepAhead implements emu.CPU.
 func (c *CPU) StepAhead() {
 	c.applySwitch()
 	C.heddle_cpu_step_ahead(c.c)
@@ -300,19 +288,19 @@ func (c *CPU) finishRun(why uint32) arch.Stop {
 	return s
 }
 
-// FaultAddr returns the exact address of the fault that has just stopped the loaded thread.
+// FaultAddr implements emu.CPU.
 func (c *CPU) FaultAddr() arch.Addr {
 	c.applySwitch()
 	return arch.Addr(C.heddle_cpu_fault_address(c.c))
 }
 
-// Regs reads the loaded thread's integer registers.
+// Regs implements emu.CPU.
 func (c *CPU) Regs(r *arch.Regs) {
 	c.applySwitch()
 	C.heddle_cpu_get_regs(c.c, (*C.struct_heddle_regs)(unsafe.Pointer(r)))
 }
 
-// PC returns the loaded thread's program counter.
+// PC implements emu.CPU.
 func (c *CPU) PC() arch.Addr {
 	if !c.pc.known {
 		c.applySwitch()
@@ -321,31 +309,29 @@ func (c *CPU) PC() arch.Addr {
 	return c.pc.at
 }
 
-// SetRegs writes the loaded thread's integer registers.
+// SetRegs implements emu.CPU.
 func (c *CPU) SetRegs(r *arch.Regs) {
 	c.applySwitch()
 	C.heddle_cpu_set_regs(c.c, (*C.struct_heddle_regs)(unsafe.Pointer(r)))
 	c.pc = programCounter{arch.Addr(r.RIP), true}
 }
 
-// FP reads the loaded thread's floating-point and SSE state, an FXSAVE image in 64-bit mode (Intel
-// SDM volume 1, section 10.5).
+// FP implements emu.CPU.
 func (c *CPU) FP(image *[arch.FPSize]byte) {
 	c.applySwitch()
 	C.heddle_cpu_get_fp(c.c, unsafe.Pointer(image))
 }
 
-// SetFP writes the loaded thread's floating-point and SSE state.
+// SetFP implements emu.CPU.
 func (c *CPU) SetFP(image *[arch.FPSize]byte) {
 	c.applySwitch()
 	C.heddle_cpu_set_fp(c.c, unsafe.Pointer(image))
 }
 
-// SetBreakpoints replaces the addresses before which runs stop with StopBreakpoint, in every space.
-// Those of a debugger stay.
+// SetBreakpoints implements emu.CPU.
 func (c *CPU) SetBreakpoints(addrs []arch.Addr) { c.setBreakpoints(0, addrs) }
 
-// SetDebugBreakpoints replaces the addresses before which runs stop for a debugger.
+// SetDebugBreakpoints implements emu.CPU.
 func (c *CPU) SetDebugBreakpoints(addrs []arch.Addr) { c.setBreakpoints(1, addrs) }
 
 func (c *CPU) setBreakpoints(owner int, addrs []arch.Addr) {
@@ -358,9 +344,8 @@ func (c *CPU) setBreakpoints(owner int, addrs []arch.Addr) {
 	}
 }
 
-// SetPoints names instructions before which runs are likely to end exactly, which makes such ends
-// cheaper and each execution of these instructions a little slower. It has no other effect, and
-// comes before the first run; later it is an error.
+// SetPoints implements emu.CPU. A point has a hook, which makes each execution of its instruction a
+// little slower.
 func (c *CPU) SetPoints(addrs []arch.Addr) error {
 	sorted := slices.Clone(addrs)
 	slices.Sort(sorted)
@@ -373,20 +358,17 @@ func (c *CPU) SetPoints(addrs []arch.Addr) error {
 	return nil
 }
 
-// HaltAt makes the current or next run stop with StopBreakpoint after this number of instructions
-// since its start; 0: it does not. Unlike a limit it does not change where the run ends: Resume
-// continues, after HaltAt was given another number. The setting stays until the next call.
+// HaltAt implements emu.CPU.
 func (c *CPU) HaltAt(instructions uint64) { c.c.stops.halt_at = C.uint64_t(instructions) }
 
-// CPUID returns EAX, EBX, ECX and EDX of a leaf as the guest sees them (Intel SDM volume 2, CPUID).
+// CPUID implements emu.CPU.
 func (c *CPU) CPUID(leaf, subleaf uint32) [4]uint32 {
 	var out [4]uint32
 	C.heddle_cpu_cpuid(c.c, C.uint32_t(leaf), C.uint32_t(subleaf), (*C.uint32_t)(unsafe.Pointer(&out[0])))
 	return out
 }
 
-// Transcendental reports whether a block with an x87 transcendental instruction was decoded: its
-// result depends on the host's mathematical library.
+// Transcendental implements emu.CPU.
 func (c *CPU) Transcendental() bool { return bool(c.c.transcendental) }
 
 // The numbers are those of C. A difference does not compile.

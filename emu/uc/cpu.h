@@ -10,7 +10,7 @@
 #include "inside.h"
 #include "insnlog.h"
 #include "log.h"
-#include "memlog.h"
+#include "memorylog.h"
 #include "memory.h"
 #include "pause.h"
 

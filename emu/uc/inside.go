@@ -30,15 +30,13 @@ const (
 	_ = -(unsafe.Sizeof(arch.Piece{}) ^ C.sizeof_struct_heddle_piece)
 )
 
-// Interrupted returns the instruction that the loaded thread is inside since the last run, and
-// whether there is one.
+// Interrupted implements emu.CPU.
 func (c *CPU) Interrupted() (arch.Interrupted, bool) {
 	in := *(*arch.Interrupted)(unsafe.Pointer(&c.c.run.interrupted))
 	return in, in.IsInside()
 }
 
-// Commit performs the remaining stores of the instruction in the thread's space, which need not be
-// loaded. The next run of the thread counts the instruction.
+// Commit implements emu.CPU.
 func (c *CPU) Commit(in *arch.Interrupted, s *mem.Space) {
 	C.heddle_inside_commit(c.c, spaceInC(s), (*C.struct_heddle_inside)(unsafe.Pointer(in)), C.uint32_t(in.Total))
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/emu/arch"
 )
 
@@ -180,7 +181,7 @@ func TestInsideChangesNothing(t *testing.T) {
 		want := whole.cpu.Run(arch.Limit{})
 		for _, buffered := range []bool{false, true} {
 			b := newBench(t, code+"syscall")
-			var buffers *Buffers
+			var buffers emu.Buffers
 			if buffered {
 				var err error
 				if buffers, err = b.cpu.BufferStores(3); err != nil {
@@ -189,7 +190,7 @@ func TestInsideChangesNothing(t *testing.T) {
 			}
 			fill(b)
 			var from *arch.Interrupted
-			var stores []Store
+			var stores []emu.Store
 			instructions, cycles := uint64(0), arch.Cycles(0)
 			for reason := arch.StopBudget; reason == arch.StopBudget; {
 				l := arch.Limit{Exact: r.IntN(30) > 0, Inside: arch.InsideByChance(r.Uint32()), From: from}

@@ -12,9 +12,8 @@ import (
 	uc "github.com/unicorn-engine/unicorn/bindings/go/unicorn"
 )
 
-// LogInstructions starts to log every instruction, with a hook of its own, so that tests can
-// compare it with branch traces. It comes before the first run, makes runs several times slower and
-// has no other effect.
+// LogInstructions implements emu.CPU. It has a hook for each instruction, which makes runs several
+// times slower.
 func (c *CPU) LogInstructions() error {
 	if code := C.heddle_insns_start(c.c); code != 0 {
 		return fmt.Errorf("log instructions: %w", uc.UcError(code))
@@ -22,10 +21,7 @@ func (c *CPU) LogInstructions() error {
 	return nil
 }
 
-// TakeInstructions returns the addresses of the instructions completed since the last call, a
-// repeated string instruction once, and empties the log. Completed is their number by the counts of
-// the stops (Stop.Instructions without Stop.Repeated, which requires LogBranches); it is an error
-// if the log has another number. The addresses are valid until the next run.
+// TakeInstructions implements emu.CPU.
 func (c *CPU) TakeInstructions(completed uint64) ([]uint64, error) {
 	log := &c.c.logs.instructions
 	pcs := unsafe.Slice((*uint64)(unsafe.Pointer(log.pcs)), int(log.n))

@@ -15,7 +15,7 @@ import (
 	"github.com/heddle-dmt/heddle/emu/mem"
 )
 
-// Unload puts the loaded thread's registers into its context.
+// Unload implements emu.CPU.
 func (c *CPU) Unload() {
 	if c.inEngine != nil {
 		C.uc_context_save(c.engineHandle(), c.inEngine.c)
@@ -27,8 +27,7 @@ func (c *CPU) Unload() {
 	}
 }
 
-// Load loads the thread of a context of this engine, in the address space s: Run, Regs and similar
-// methods act on it.
+// Load implements emu.CPU.
 func (c *CPU) Load(of arch.Context, s *mem.Space) {
 	x := of.(*Context)
 	c.c.space = spaceInC(s)

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/arch/x86/x86asm"
 
+	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/emu/arch"
 )
 
@@ -75,16 +76,16 @@ func (b *bench) supplyPage(s arch.Stop) {
 }
 
 // flattenLog brings the words of a log into one form, with outcomes one by one.
-func flattenLog(words []BranchWord) []string {
+func flattenLog(words []emu.BranchWord) []string {
 	var out []string
 	for _, w := range words {
 		switch w.Tag() {
-		case TagTNT:
+		case emu.TagTNT:
 			bits, n := w.Outcomes()
 			for i := n - 1; i >= 0; i-- {
 				out = append(out, fmt.Sprint("tnt ", bits>>i&1))
 			}
-		case TagTime:
+		case emu.TagTime:
 		default:
 			out = append(out, fmt.Sprintf("%d %#x", w.Tag(), w.Value()))
 		}
@@ -115,14 +116,14 @@ func expectedBySteps(t *testing.T) (log []string, repeated uint64) {
 		_, direct := in.Args[0].(x86asm.Rel)
 		switch {
 		case in.Op == x86asm.CALL:
-			log = append(log, fmt.Sprintf("%d %#x", TagCall, end))
+			log = append(log, fmt.Sprintf("%d %#x", emu.TagCall, end))
 			if !direct {
-				log = append(log, fmt.Sprintf("%d %#x", TagTIP, next))
+				log = append(log, fmt.Sprintf("%d %#x", emu.TagTIP, next))
 			}
 		case in.Op == x86asm.RET:
-			log = append(log, fmt.Sprintf("%d %#x", TagRet, next))
+			log = append(log, fmt.Sprintf("%d %#x", emu.TagRet, next))
 		case in.Op == x86asm.JMP && !direct:
-			log = append(log, fmt.Sprintf("%d %#x", TagTIP, next))
+			log = append(log, fmt.Sprintf("%d %#x", emu.TagTIP, next))
 		case in.Op != x86asm.JMP && direct:
 			taken := 0
 			if next != end {
@@ -270,7 +271,7 @@ func TestFullLogStopsAndResumes(t *testing.T) {
 	s := b.cpu.Run(arch.Limit{})
 	for {
 		for _, w := range b.cpu.Branches() {
-			if w.Tag() == TagTNT {
+			if w.Tag() == emu.TagTNT {
 				_, n := w.Outcomes()
 				outcomes += n
 			} else {

@@ -11,9 +11,7 @@ package uc
 import "C"
 import "github.com/heddle-dmt/heddle/emu/arch"
 
-// Operands returns the memory that the next instruction of the loaded thread accesses, as far as
-// its operands name it: not the accesses of XSAVE, for example, or of gathering loads. A repeated
-// instruction is about to execute one iteration.
+// Operands implements emu.CPU.
 func (c *CPU) Operands() []arch.Operand {
 	c.applySwitch()
 	var list [C.HEDDLE_OPERANDS]C.struct_heddle_operand
@@ -26,8 +24,7 @@ func (c *CPU) Operands() []arch.Operand {
 	return all
 }
 
-// RepetitionIsOver reports whether the next instruction of the loaded thread is a repeated string
-// instruction without iterations left. After its last iteration, it counts once more for leaving.
+// RepetitionIsOver implements emu.CPU.
 func (c *CPU) RepetitionIsOver() bool {
 	c.applySwitch()
 	return bool(C.heddle_cpu_repetition_over(c.c))

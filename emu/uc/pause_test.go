@@ -11,6 +11,7 @@ import (
 
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/emu/mem"
+	"github.com/heddle-dmt/heddle/emu/memlog"
 )
 
 // scope is a part of a test.
@@ -102,7 +103,7 @@ func TestPauseIsReadAsPause(t *testing.T) {
 		b := newBench(t, source)
 		var m *memoryLog
 		if logs {
-			m = b.logMemory(MemoryFilter{})
+			m = b.logMemory(memlog.Filter{})
 		}
 		at := make([]byte, 8)
 		b.space.ReadAt(at, codeBase+arch.Addr(len(assemble(t, "lea rbx, [rip + 2f]\n mov ecx, 100\n mov rax, [rbx]\n add rdx, rax\n 2:"))))
@@ -350,7 +351,7 @@ func TestPauseMovesNothing(t *testing.T) {
 					rt.Fatal(err)
 				}
 			case "memory":
-				m = b.logMemory(MemoryFilter{})
+				m = b.logMemory(memlog.Filter{})
 			}
 			list := []arch.Addr{}
 			for _, at := range breaks {

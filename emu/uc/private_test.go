@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/emu/mem"
 )
@@ -14,7 +15,7 @@ import (
 // privateBench is a machine whose cores have private pages; thread 10+k runs on core k.
 type privateBench struct {
 	*bench
-	private *PrivatePages
+	private emu.PrivatePages
 	ctx     []arch.Context
 	at      map[string]arch.Addr // of each snippet
 }

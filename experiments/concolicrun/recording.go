@@ -23,9 +23,10 @@ import (
 	"github.com/heddle-dmt/heddle/analyses/blocktrace"
 	"github.com/heddle-dmt/heddle/analyses/concolic"
 	"github.com/heddle-dmt/heddle/analyses/vex"
+	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/emu/mem"
-	"github.com/heddle-dmt/heddle/emu/uc"
+	"github.com/heddle-dmt/heddle/emu/memlog"
 	"github.com/heddle-dmt/heddle/guest/kernel"
 	"github.com/heddle-dmt/heddle/guest/linux"
 	"github.com/heddle-dmt/heddle/guest/mm"
@@ -66,7 +67,7 @@ type Recording struct {
 
 	options  Options
 	inputs   *recorder.Inputs
-	log      *uc.MemoryBuffer
+	log      *memlog.Buffer
 	begun    bool
 	err      error
 	spaces   map[*mem.Space]uint64
@@ -85,7 +86,7 @@ type Recording struct {
 
 // New makes a Recording for machine.WithRecordings. It must be closed.
 func New(o Options) *Recording {
-	r := &Recording{options: o, log: uc.NewMemoryBuffer(), spaces: map[*mem.Space]uint64{}, calls: map[arch.ThreadID]int{}}
+	r := &Recording{options: o, log: memlog.NewBuffer(), spaces: map[*mem.Space]uint64{}, calls: map[arch.ThreadID]int{}}
 	r.accesses = map[arch.ThreadID]*pendingAccesses{}
 	r.files, r.sizes = map[string]map[string]fileFunction{}, newSizeTracker()
 	r.Executor = concolic.New(r.readCode)
@@ -166,7 +167,7 @@ func (r *Recording) Begin(on *recorder.Recorder, t *kernel.Task) {
 	if !r.begun {
 		r.begun = true
 		r.Executor.CPUID = on.CPU().CPUID
-		if r.err = on.CPU().LogMemory(uc.MemoryFilter{}); r.err != nil {
+		if r.err = on.CPU().LogMemory(memlog.Filter{}); r.err != nil {
 			return
 		}
 	}
@@ -195,7 +196,7 @@ func (r *Recording) Stopped(on *recorder.Recorder, t *kernel.Task, s arch.Stop) 
 
 // runInstructions executes a number of instructions, and the one that the thread has partly
 // stored.
-func (r *Recording) runInstructions(cpu *uc.CPU, id arch.ThreadID, instructions uint64) {
+func (r *Recording) runInstructions(cpu emu.CPU, id arch.ThreadID, instructions uint64) {
 	of := r.threadAccesses(id)
 	if instructions > 0 {
 		instructions -= of.ahead
@@ -212,7 +213,7 @@ func (r *Recording) runInstructions(cpu *uc.CPU, id arch.ThreadID, instructions 
 }
 
 // drainLog reads the machine's log of accesses for the current thread.
-func (r *Recording) drainLog(cpu *uc.CPU) {
+func (r *Recording) drainLog(cpu emu.CPU) {
 	cpu.SwapMemory(r.log)
 	id := r.task.ID()
 	entries := r.log.Entries()
@@ -220,11 +221,11 @@ func (r *Recording) drainLog(cpu *uc.CPU) {
 	for i := range entries {
 		e := &entries[i]
 		switch e.Kind {
-		case uc.MemoryPart:
+		case memlog.Part:
 			part, parts = int(e.PC), int(e.Addr)
-		case uc.MemoryLoad, uc.MemoryStore:
+		case memlog.Load, memlog.Store:
 			a := concolic.Access{
-				PC: e.PC, Addr: uint64(e.Addr), Size: int(e.Size), Store: e.Kind == uc.MemoryStore,
+				PC: e.PC, Addr: uint64(e.Addr), Size: int(e.Size), Store: e.Kind == memlog.Store,
 				Value: [2]uint64{e.Value, 0}, Branches: e.Branches - r.counted,
 			}
 			if a.Size > 8 {
@@ -232,7 +233,7 @@ func (r *Recording) drainLog(cpu *uc.CPU) {
 			}
 			r.addAccess(id, a, part, parts)
 			part, parts = 0, 0
-		case uc.MemoryKernel:
+		case memlog.Kernel:
 			if len(r.inside) > 0 {
 				r.checkConflicts(id, concolic.Access{Addr: uint64(e.Addr), Size: int(e.Branches), Store: true})
 			}
@@ -338,7 +339,7 @@ func (r *Recording) addInput(e *event.Input) {
 }
 
 // ReadState reads the loaded thread's registers in libVEX's form.
-func ReadState(cpu *uc.CPU, s *vex.State) {
+func ReadState(cpu emu.CPU, s *vex.State) {
 	var regs arch.Regs
 	cpu.Regs(&regs)
 	var fp [arch.FPSize]byte

@@ -3,8 +3,8 @@ package peregrine
 import (
 	"slices"
 
+	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/emu/arch"
-	"github.com/heddle-dmt/heddle/emu/uc"
 	"github.com/heddle-dmt/heddle/guest/kernel"
 	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/internal/machine"
@@ -29,7 +29,7 @@ type Locator struct {
 	arrivals map[probedPlace][]uint64
 	arrived  map[arch.ThreadID]probed
 
-	cpu     *uc.CPU
+	cpu     emu.CPU
 	counted uint64 // by the engine, when the thread began to run
 }
 

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 
+	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/emu/mem"
-	"github.com/heddle-dmt/heddle/emu/uc"
 	"github.com/heddle-dmt/heddle/guest/kernel"
 	"github.com/heddle-dmt/heddle/memmodel/storebuffer"
 	"github.com/heddle-dmt/heddle/recorder"
@@ -23,7 +23,7 @@ func (m *Machine) Kernel() *kernel.Kernel { return m.state.kernel }
 func (m *Machine) Cluster() *sched.Cluster { return m.state.cluster }
 
 // CPU is the engine.
-func (m *Machine) CPU() *uc.CPU { return m.cpu }
+func (m *Machine) CPU() emu.CPU { return m.cpu }
 
 // Memory is the guest's physical memory.
 func (m *Machine) Memory() *mem.RAM { return m.ram }

@@ -3,8 +3,8 @@ package machine
 import (
 	"encoding/binary"
 
+	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/emu/arch"
-	"github.com/heddle-dmt/heddle/emu/uc"
 	"github.com/heddle-dmt/heddle/memmodel/storebuffer"
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/recorder/trace"
@@ -20,7 +20,7 @@ type delayLog struct {
 
 // waitingStore is a store in a buffer.
 type waitingStore struct {
-	store   uc.Store
+	store   emu.Store
 	thread  arch.ThreadID
 	delayed bool // another thread has run since
 }

@@ -1,7 +1,7 @@
 package machine
 
 import (
-	"github.com/heddle-dmt/heddle/emu/uc"
+	"github.com/heddle-dmt/heddle/emu/memlog"
 	"github.com/heddle-dmt/heddle/recorder"
 )
 
@@ -16,5 +16,5 @@ func (m *Machine) Watch(p recorder.Recording) error {
 // every load and store for it.
 func (m *Machine) WatchMemory(p recorder.Recording) error {
 	m.AddRecording(p)
-	return m.cpu.LogMemory(uc.MemoryFilter{})
+	return m.cpu.LogMemory(memlog.Filter{})
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/heddle-dmt/heddle/analyses/vex"
 	"github.com/heddle-dmt/heddle/emu/arch"
-	"github.com/heddle-dmt/heddle/emu/uc"
+	"github.com/heddle-dmt/heddle/emu/memlog"
 	"github.com/heddle-dmt/heddle/experiments/concolicrun"
 	"github.com/heddle-dmt/heddle/internal/zydis"
 )
@@ -177,7 +177,7 @@ func (l *lockstep) compareMemory(say func(string, uint64, uint64)) {
 		}
 	}
 	for _, e := range l.log.Entries() {
-		if e.Kind == uc.MemoryStore && !areStored(stores, uint64(e.Addr), uint64(e.Size)) {
+		if e.Kind == memlog.Store && !areStored(stores, uint64(e.Addr), uint64(e.Size)) {
 			say(fmt.Sprintf("the memory at %#x, which only the machine stores to,", e.Addr), e.Value, 0)
 		}
 	}

@@ -5,8 +5,9 @@ import (
 	"strings"
 
 	"github.com/heddle-dmt/heddle/analyses/vex"
+	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/emu/arch"
-	"github.com/heddle-dmt/heddle/emu/uc"
+	"github.com/heddle-dmt/heddle/emu/memlog"
 	"github.com/heddle-dmt/heddle/guest/kernel"
 	"github.com/heddle-dmt/heddle/internal/zydis"
 	"github.com/heddle-dmt/heddle/recorder"
@@ -23,8 +24,8 @@ type lockstep struct {
 	recorder.Nothing
 	threads map[arch.ThreadID]*vexThread
 	blocks  map[blockPlace]*vexBlock
-	log     *uc.MemoryBuffer
-	cpu     *uc.CPU
+	log     *memlog.Buffer
+	cpu     emu.CPU
 	kernel  *kernel.Kernel
 	report  func(format string, args ...any)
 
@@ -77,7 +78,7 @@ type vexBlock struct {
 
 func newLockstep(report func(format string, args ...any)) *lockstep {
 	return &lockstep{
-		threads: map[arch.ThreadID]*vexThread{}, blocks: map[blockPlace]*vexBlock{}, log: uc.NewMemoryBuffer(),
+		threads: map[arch.ThreadID]*vexThread{}, blocks: map[blockPlace]*vexBlock{}, log: memlog.NewBuffer(),
 		report: report, skipped: map[string]uint64{},
 	}
 }

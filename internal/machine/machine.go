@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/emu/mem"
 	"github.com/heddle-dmt/heddle/emu/uc"
@@ -29,7 +30,7 @@ import (
 type Machine struct {
 	config Config
 	ram    *mem.RAM
-	cpu    *uc.CPU
+	cpu    emu.CPU
 	host   *hostSide
 	trace  *trace.Writer // nil unless the run is recorded
 	export *vfs.ExportFolder

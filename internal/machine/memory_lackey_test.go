@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/heddle-dmt/heddle/emu/arch"
-	"github.com/heddle-dmt/heddle/emu/uc"
+	"github.com/heddle-dmt/heddle/emu/memlog"
 	"github.com/heddle-dmt/heddle/internal/gcctest"
 	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/internal/machine/machinetest"
@@ -51,7 +51,7 @@ func relative(list []oneAccess) []string {
 // lackey runs a program under valgrind's lackey and returns the accesses by code
 // in the range. A load and a compare-and-swap of the same place in
 // its output are one locked instruction.
-func lackey(t *testing.T, bin string, code uc.AddrRange) (list []oneAccess) {
+func lackey(t *testing.T, bin string, code memlog.Range) (list []oneAccess) {
 	t.Helper()
 	out, err := exec.Command("valgrind", "--tool=lackey", "--trace-mem=yes", "--basic-counts=no", bin).CombinedOutput()
 	if err != nil {
@@ -80,10 +80,10 @@ func lackey(t *testing.T, bin string, code uc.AddrRange) (list []oneAccess) {
 
 // traced runs it on the machine, and puts loads and stores together as lackey
 // does.
-func traced(t *testing.T, bin string, code uc.AddrRange) (list []oneAccess) {
+func traced(t *testing.T, bin string, code memlog.Range) (list []oneAccess) {
 	t.Helper()
 	c, _ := machinetest.Config(t, bin)
-	_, path := recordMemory(t, c, func(r *machine.Record) { r.Memory.Code = []uc.AddrRange{code} })
+	_, path := recordMemory(t, c, func(r *machine.Record) { r.Memory.Code = []memlog.Range{code} })
 	r, err := trace.Open(path)
 	if err != nil {
 		t.Fatal(err)
@@ -107,13 +107,13 @@ func traced(t *testing.T, bin string, code uc.AddrRange) (list []oneAccess) {
 }
 
 // rangeOf is the code of a function.
-func rangeOf(t *testing.T, bin, name string) uc.AddrRange {
+func rangeOf(t *testing.T, bin, name string) memlog.Range {
 	t.Helper()
 	if s, ok := gcctest.Symbols(t, bin)[name]; ok {
-		return uc.AddrRange{Start: arch.Addr(s.Value), End: arch.Addr(s.Value + s.Size)}
+		return memlog.Range{Start: arch.Addr(s.Value), End: arch.Addr(s.Value + s.Size)}
 	}
 	t.Fatalf("%s has no %s", bin, name)
-	return uc.AddrRange{}
+	return memlog.Range{}
 }
 
 // The same instructions make the same accesses as valgrind says.

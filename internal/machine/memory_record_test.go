@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/heddle-dmt/heddle/emu/arch"
-	"github.com/heddle-dmt/heddle/emu/uc"
+	"github.com/heddle-dmt/heddle/emu/memlog"
 	"github.com/heddle-dmt/heddle/guest/programs/conformance"
 	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/internal/machine/machinetest"
@@ -317,13 +317,13 @@ func TestMemoryTraceOfTimelines(t *testing.T) {
 func TestMemoryTraceSelection(t *testing.T) {
 	c, _ := machinetest.Config(t, machinetest.Compile(t, machinetest.Racy))
 	_, full := recordMemory(t, c, nil)
-	stack := uc.AddrRange{Start: 0x7f0000000000, End: 1 << 47}
-	libraries := uc.AddrRange{Start: 0x7ff000000000, End: 1 << 47}
+	stack := memlog.Range{Start: 0x7f0000000000, End: 1 << 47}
+	libraries := memlog.Range{Start: 0x7ff000000000, End: 1 << 47}
 	for _, s := range []recorder.MemoryConfig{
 		{Threads: []arch.ThreadID{1001, 1003}},
-		{Data: []uc.AddrRange{stack}},
-		{Code: []uc.AddrRange{libraries}},
-		{Threads: []arch.ThreadID{1002}, Data: []uc.AddrRange{stack}, Code: []uc.AddrRange{libraries}},
+		{Data: []memlog.Range{stack}},
+		{Code: []memlog.Range{libraries}},
+		{Threads: []arch.ThreadID{1002}, Data: []memlog.Range{stack}, Code: []memlog.Range{libraries}},
 	} {
 		_, part := recordMemory(t, c, func(r *machine.Record) { r.Memory = &s })
 		want := accesses(t, full, memtrace.Select{Threads: s.Threads, Data: s.Data, Code: s.Code})

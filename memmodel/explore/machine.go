@@ -3,6 +3,7 @@ package explore
 import (
 	"fmt"
 
+	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/emu/mem"
 	"github.com/heddle-dmt/heddle/emu/uc"
@@ -28,13 +29,13 @@ const codeBase arch.Addr = 0x400000
 // tests. It must be closed, and used by one goroutine at a time.
 type Machine struct {
 	ram   *mem.RAM
-	cpu   *uc.CPU
-	log   *uc.AccessLog
+	cpu   emu.CPU
+	log   emu.AccessLog
 	space *mem.Space
 	ctx   arch.Context
 	data  mem.Page
 	next  arch.Addr // where the next code goes
-	taken []uc.MemoryAccess
+	taken []emu.MemoryAccess
 }
 
 // NewMachine starts a processor.

@@ -1,7 +1,7 @@
 package explore
 
 import (
-	"github.com/heddle-dmt/heddle/emu/uc"
+	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/memmodel"
 	"github.com/heddle-dmt/heddle/memmodel/litmus"
 )
@@ -124,7 +124,7 @@ func (s *system) isRunnable(st *state, i int) bool {
 	if n.done {
 		return false
 	}
-	waits := s.model == memmodel.SC || n.order&(uc.OrderLocked|uc.OrderFull) != 0
+	waits := s.model == memmodel.SC || n.order&(emu.OrderLocked|emu.OrderFull) != 0
 	return !waits || st.buffer[i] == 0
 }
 
@@ -153,7 +153,7 @@ func (s *system) takeStep(st state, by step) (state, error) {
 	n := &s.infos[id]
 	st.thread[i] = r.next
 	switch {
-	case n.order&uc.OrderStores != 0:
+	case n.order&emu.OrderStores != 0:
 		if st.buffer[i] != 0 && (s.model == memmodel.PSO || s.threads[i].weak) {
 			st.buffer[i] = s.appendEntries(st.buffer[i], memmodel.Entry{Fence: true})
 		}

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/emu/arch"
-	"github.com/heddle-dmt/heddle/emu/uc"
 	"github.com/heddle-dmt/heddle/memmodel"
 	"github.com/heddle-dmt/heddle/memmodel/litmus"
 )
@@ -42,7 +42,7 @@ type info struct {
 	thread int
 	regs   arch.Regs // before the instruction
 	done   bool
-	order  uc.Order
+	order  emu.Order
 	index  int    // of the instruction
 	first  int    // how many loads of the instruction are done
 	loaded string // their bytes
@@ -59,7 +59,7 @@ type findings struct {
 }
 
 // isAtomic reports whether all accesses of the instruction are one step.
-func (n *info) isAtomic() bool { return n.order&uc.OrderLocked != 0 }
+func (n *info) isAtomic() bool { return n.order&emu.OrderLocked != 0 }
 
 // nextLoads are the loads of the thread's next step: all of an atomic instruction,
 // otherwise one, if there is one.
@@ -113,7 +113,7 @@ func (m *Machine) prepareTest(t *litmus.Test, code []litmus.Code) *program {
 			tc.index[uint64(tc.start)+uint64(s)] = n
 		}
 		for _, s := range c.Starts[:len(c.Starts)-1] {
-			tc.weak = tc.weak || m.cpu.OrderAt(tc.start+arch.Addr(s))&uc.OrderWeak != 0
+			tc.weak = tc.weak || m.cpu.OrderAt(tc.start+arch.Addr(s))&emu.OrderWeak != 0
 		}
 		tc.touched, tc.loops = touchedSlots(t, t.Threads[i].Code)
 		p.threads = append(p.threads, tc)
@@ -202,7 +202,7 @@ func (p *program) executeInstr(id int32, view []byte) (result, error) {
 	r := result{next: p.internState(n.thread, e.regs), stores: make([]memmodel.Entry, 0, len(e.stores))}
 	for _, w := range e.stores {
 		for _, s := range w.visiblePieces(n.isAtomic()) {
-			entry := memmodel.Entry{Addr: uint64(s.at), Size: uint8(s.size), Weak: n.order&uc.OrderWeak != 0}
+			entry := memmodel.Entry{Addr: uint64(s.at), Size: uint8(s.size), Weak: n.order&emu.OrderWeak != 0}
 			copy(entry.Data[:s.size], w.data[s.at-w.at:])
 			r.stores = append(r.stores, entry)
 		}

@@ -3,8 +3,8 @@ package storebuffer
 import (
 	"slices"
 
+	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/emu/arch"
-	"github.com/heddle-dmt/heddle/emu/uc"
 	"github.com/heddle-dmt/heddle/internal/rand"
 	"github.com/heddle-dmt/heddle/memmodel"
 	"github.com/heddle-dmt/heddle/recorder/event"
@@ -28,7 +28,7 @@ type Cores struct {
 // core is the buffer of a core.
 type core struct {
 	thread arch.ThreadID // whose stores they are
-	stores []uc.Store    // oldest first
+	stores []emu.Store    // oldest first
 }
 
 // New makes the empty buffers of a machine's cores. The options must be valid.
@@ -42,7 +42,7 @@ func New(cores int, seed uint64, o Options) *Cores {
 }
 
 // Stores are the waiting stores of a core's buffer, oldest first, until the next call.
-func (c *Cores) Stores(k arch.CoreID) []uc.Store { return c.cores[k].stores }
+func (c *Cores) Stores(k arch.CoreID) []emu.Store { return c.cores[k].stores }
 
 // Thread is whose stores wait in a core's buffer.
 func (c *Cores) Thread(k arch.CoreID) arch.ThreadID { return c.cores[k].thread }
@@ -56,14 +56,14 @@ func (c *Cores) Drained() uint64 { return c.drained }
 
 // Keep puts the stores that wait in the engine after a turn of t on k into k's buffer, in
 // place of its contents. Add is handed the buffer's room.
-func (c *Cores) Keep(k arch.CoreID, t arch.ThreadID, add func(room []uc.Store) []uc.Store) {
+func (c *Cores) Keep(k arch.CoreID, t arch.ThreadID, add func(room []emu.Store) []emu.Store) {
 	b := &c.cores[k]
 	b.thread = t
 	b.stores = dropFences(add(b.stores[:0]))
 }
 
 // dropFences removes the fences in front of which nothing waits.
-func dropFences(stores []uc.Store) []uc.Store {
+func dropFences(stores []emu.Store) []emu.Store {
 	n := 0
 	for n < len(stores) && stores[n].Size == 0 {
 		n++
@@ -114,7 +114,7 @@ func (c *Cores) commitEntry(k, i int, m Memory) {
 }
 
 // mayCommit is memmodel.Model.MayCommit for the stores of a core.
-func (c *Cores) mayCommit(stores []uc.Store, k int) bool {
+func (c *Cores) mayCommit(stores []emu.Store, k int) bool {
 	e := &stores[k]
 	if e.Size == 0 {
 		return false
@@ -152,7 +152,7 @@ func (c *Cores) Decide(now arch.Cycles, m Memory, to []event.Commit) []event.Com
 }
 
 // isTooYoung reports that neither a store nor any that its core made later is due.
-func (c *Cores) isTooYoung(s *uc.Store, now arch.Cycles) bool {
+func (c *Cores) isTooYoung(s *emu.Store, now arch.Cycles) bool {
 	switch {
 	case s.Size == 0 || c.options.Commit == "eager" || c.options.Commit == "random":
 		return false
@@ -163,7 +163,7 @@ func (c *Cores) isTooYoung(s *uc.Store, now arch.Cycles) bool {
 }
 
 // decideStore decides about one store.
-func (c *Cores) decideStore(s *uc.Store, now arch.Cycles) bool {
+func (c *Cores) decideStore(s *emu.Store, now arch.Cycles) bool {
 	switch c.options.Commit {
 	case "eager":
 		return true

@@ -8,8 +8,8 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/emu/arch"
-	"github.com/heddle-dmt/heddle/emu/uc"
 	"github.com/heddle-dmt/heddle/memmodel"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
@@ -28,23 +28,23 @@ func (w *written) Commit(t arch.ThreadID, at arch.Addr, data []byte) {
 	fmt.Fprintf(w, "%d:%d=%x ", t, at, data)
 }
 
-func store(at arch.Addr, value byte, made arch.Cycles) uc.Store {
-	return uc.Store{Addr: at, Data: [8]byte{value}, Size: 1, Made: made}
+func store(at arch.Addr, value byte, made arch.Cycles) emu.Store {
+	return emu.Store{Addr: at, Data: [8]byte{value}, Size: 1, Made: made}
 }
 
-func keep(c *Cores, k arch.CoreID, t arch.ThreadID, stores ...uc.Store) {
-	c.Keep(k, t, func(room []uc.Store) []uc.Store { return append(room, stores...) })
+func keep(c *Cores, k arch.CoreID, t arch.ThreadID, stores ...emu.Store) {
+	c.Keep(k, t, func(room []emu.Store) []emu.Store { return append(room, stores...) })
 }
 
 // TestRules compares with memmodel's, which the litmus tests are explored by.
 func TestRules(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		var stores []uc.Store
+		var stores []emu.Store
 		var entries []memmodel.Entry
 		for range rapid.IntRange(1, 6).Draw(rt, "n") {
 			at, size := rapid.Uint64Range(0, 12).Draw(rt, "at"), rapid.SampledFrom([]uint32{0, 1, 2, 4, 8}).Draw(rt, "size")
 			weak := rapid.Uint32Range(0, 1).Draw(rt, "weak")
-			stores = append(stores, uc.Store{Addr: arch.Addr(at), Size: size, Weak: weak})
+			stores = append(stores, emu.Store{Addr: arch.Addr(at), Size: size, Weak: weak})
 			entries = append(entries, memmodel.Entry{Addr: at, Size: uint8(size), Weak: weak == 1, Fence: size == 0})
 		}
 		for _, model := range []memmodel.Model{memmodel.TSO, memmodel.PSO} {
@@ -113,13 +113,13 @@ func TestFollowRepeatsDecisions(t *testing.T) {
 		a, b := New(2, seed, Options{Model: "pso", Rate: 0.5}), New(2, seed+1, Options{Model: "pso"})
 		var wa, wb written
 		for turn := range 20 {
-			var stores []uc.Store
+			var stores []emu.Store
 			for i := range 4 {
 				stores = append(stores, store(arch.Addr((turn+i)%3), byte(turn*4+i), 0))
 			}
-			stores = append(stores[:2], append([]uc.Store{{}}, stores[2:]...)...) // a fence
+			stores = append(stores[:2], append([]emu.Store{{}}, stores[2:]...)...) // a fence
 			for _, c := range []*Cores{a, b} {
-				keep(c, arch.CoreID(turn%2), 7, append(append([]uc.Store{}, c.Stores(arch.CoreID(turn%2))...), stores...)...)
+				keep(c, arch.CoreID(turn%2), 7, append(append([]emu.Store{}, c.Stores(arch.CoreID(turn%2))...), stores...)...)
 			}
 			if !b.Follow(a.Decide(0, &wa, nil), &wb) {
 				t.Fatalf("seed %d, turn %d: a commit cannot be followed", seed, turn)

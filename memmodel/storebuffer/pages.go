@@ -1,14 +1,14 @@
 package storebuffer
 
 import (
+	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/emu/arch"
-	"github.com/heddle-dmt/heddle/emu/uc"
 	"github.com/heddle-dmt/heddle/internal/rand"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
 // Apart is an engine that keeps the pages apart that cores have stored to:
-// uc.PrivatePages.
+// emu.PrivatePages.
 type Apart interface {
 	// Waiting is the number of pages in a core's buffer, and the core's clock
 	// when the first came in.
@@ -17,7 +17,7 @@ type Apart interface {
 	Drain(arch.CoreID)
 }
 
-var _ Apart = (*uc.PrivatePages)(nil)
+var _ Apart = (emu.PrivatePages)(nil)
 
 // PageCores decides when the buffers of cores are committed that the engine
 // keeps by pages.

@@ -1,9 +1,9 @@
 package storebuffer
 
 import (
+	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/emu/mem"
-	"github.com/heddle-dmt/heddle/emu/uc"
 	"github.com/heddle-dmt/heddle/memmodel"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
@@ -54,7 +54,7 @@ func (None) Load(func(arch.ThreadID) *mem.Space) {}
 // ByStore keeps single stores, in the order in which their core made them.
 type ByStore struct {
 	*Cores
-	engine *uc.Buffers
+	engine emu.Buffers
 	memory Memory
 	kept   *keptStores
 }
@@ -71,7 +71,7 @@ func (*keptStores) SharedInSnapshot() {}
 
 // NewByStore makes the empty buffers of a machine's cores. The options must be valid, and
 // nothing may have run on the CPU. Commits go to memory.
-func NewByStore(cpu *uc.CPU, cores int, seed uint64, o Options, memory Memory) (*ByStore, error) {
+func NewByStore(cpu emu.CPU, cores int, seed uint64, o Options, memory Memory) (*ByStore, error) {
 	engine, err := cpu.BufferStores(o.WithDefaults().Capacity)
 	if err != nil {
 		return nil, err
@@ -140,15 +140,15 @@ func (b *ByStore) Load(func(arch.ThreadID) *mem.Space) {}
 // the buffer of a core as a whole.
 type ByPage struct {
 	*PageCores
-	engine *uc.PrivatePages
-	saved  *uc.SavedPages // in copies of the state
+	engine emu.PrivatePages
+	saved  emu.SavedPages // in copies of the state
 }
 
 var _ memmodel.StoreBuffer = (*ByPage)(nil)
 
 // NewByPage makes the empty buffers of a machine's cores. The options must be valid, and
 // nothing may have run on the CPU.
-func NewByPage(cpu *uc.CPU, cores int, seed uint64, o Options) (*ByPage, error) {
+func NewByPage(cpu emu.CPU, cores int, seed uint64, o Options) (*ByPage, error) {
 	engine, err := cpu.UsePrivatePages()
 	if err != nil {
 		return nil, err

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/heddle-dmt/heddle/emu/arch"
-	"github.com/heddle-dmt/heddle/emu/uc"
+	"github.com/heddle-dmt/heddle/emu/memlog"
 	"github.com/heddle-dmt/heddle/experiments/peregrine"
 	"github.com/heddle-dmt/heddle/experiments/sweep/table"
 	"github.com/heddle-dmt/heddle/internal/machine"
@@ -113,26 +113,26 @@ type memoryAccess struct {
 
 // programCode returns the addresses of the program's own code, which are the same in all
 // its runs.
-func programCode(r *study.RecordedRun) ([]uc.AddrRange, error) {
+func programCode(r *study.RecordedRun) ([]memlog.Range, error) {
 	t, err := trace.Open(r.Trace())
 	if err != nil {
 		return nil, err
 	}
 	defer t.Close()
-	var list []uc.AddrRange
+	var list []memlog.Range
 	for m, err := range trace.Get[event.Mapping](t, trace.Key{Kind: trace.Mappings}, trace.Where{}) {
 		if err != nil {
 			return nil, err
 		}
 		if m.Name == r.Config(1).Args[0] {
-			list = append(list, uc.AddrRange{Start: m.Addr, End: m.Addr + arch.Addr(m.Size)})
+			list = append(list, memlog.Range{Start: m.Addr, End: m.Addr + arch.Addr(m.Size)})
 		}
 	}
 	return list, nil
 }
 
 // recordAccesses runs a configuration and returns the accesses that the given code makes.
-func recordAccesses(ctx context.Context, c machine.Config, code []uc.AddrRange, name string) ([]memoryAccess, error) {
+func recordAccesses(ctx context.Context, c machine.Config, code []memlog.Range, name string) ([]memoryAccess, error) {
 	file, err := os.Create(name)
 	if err != nil {
 		return nil, err

@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 
 	"github.com/heddle-dmt/heddle/emu/arch"
-	"github.com/heddle-dmt/heddle/emu/uc"
+	"github.com/heddle-dmt/heddle/emu/memlog"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
@@ -84,10 +84,10 @@ func (e *Encoder) putNumber(column int, v uint64) {
 	e.cols[column] = binary.AppendUvarint(e.cols[column], v)
 }
 
-// Log is a part of the engine's memory log; uc.MemoryBuffer is one.
+// Log is a part of the engine's memory log; memlog.Buffer is one.
 type Log interface {
-	Entries() []uc.MemoryEntry
-	Bytes(*uc.MemoryEntry) []byte
+	Entries() []memlog.Entry
+	Bytes(*memlog.Entry) []byte
 }
 
 // Add encodes a part of the log. Start is the stamp of its begin, and
@@ -99,7 +99,7 @@ func (e *Encoder) Add(b Log, start event.Stamp, counted uint64) {
 	}
 	e.beginPiece(start)
 	for i := 0; i < len(entries); i++ {
-		part := i > 0 && entries[i-1].Kind == uc.MemoryPart
+		part := i > 0 && entries[i-1].Kind == memlog.Part
 		if !part && e.isFull() {
 			at := start
 			at.Branches = e.branches
@@ -108,14 +108,14 @@ func (e *Encoder) Add(b Log, start event.Stamp, counted uint64) {
 		}
 		n := &entries[i]
 		switch n.Kind {
-		case uc.MemoryLoad, uc.MemoryStore:
+		case memlog.Load, memlog.Store:
 			high := uint64(0)
 			if n.Size > 8 {
 				i++
 				high = entries[i].Value
 			}
 			e.encodeAccess(n, high, start.Branches+uint64(n.Branches-uint32(counted)))
-		case uc.MemoryMap:
+		case memlog.Map:
 			e.noteMapping(uint64(n.Addr)>>pageShift, n.PC)
 		default:
 			e.encodeChange(n, b.Bytes(n))
@@ -189,17 +189,17 @@ func (e *Encoder) ensureMapped(addr uint64) {
 	*f = number | e.epoch
 }
 
-func (e *Encoder) encodeAccess(n *uc.MemoryEntry, high, branches uint64) {
+func (e *Encoder) encodeAccess(n *memlog.Entry, high, branches uint64) {
 	addr := uint64(n.Addr)
 	e.ensureMapped(addr)
 	if end := addr + uint64(n.Size) - 1; end>>pageShift != addr>>pageShift {
 		e.ensureMapped(end)
 	}
 	descr := uint8(n.Size)
-	if n.Kind == uc.MemoryStore {
+	if n.Kind == memlog.Store {
 		descr |= flagStore
 	}
-	if n.Flags&uc.FlagAtomic != 0 {
+	if n.Flags&memlog.FlagAtomic != 0 {
 		descr |= flagAtomic
 	}
 	id, control, expected := e.findSite(n.PC, descr)
@@ -290,35 +290,35 @@ func (e *Encoder) encodeHigh(addr, v uint64, size uint8) {
 }
 
 // encodeChange encodes an entry that is neither an access nor a place.
-func (e *Encoder) encodeChange(n *uc.MemoryEntry, data []byte) {
+func (e *Encoder) encodeChange(n *memlog.Entry, data []byte) {
 	switch n.Kind {
-	case uc.MemoryKernel:
+	case memlog.Kernel:
 		kind := byte(itemKernel)
 		if data == nil {
 			kind = itemLater
-		} else if n.Flags&uc.FlagBuffered != 0 {
+		} else if n.Flags&memlog.FlagBuffered != 0 {
 			kind = itemView
 		}
 		e.putItem(kind)
 		e.putNumber(colItems, uint64(n.Addr))
 		e.putNumber(colItems, n.PC)
 		e.putNumber(colItems, uint64(n.Branches))
-	case uc.MemoryRead:
+	case memlog.Read:
 		e.putItem(itemRead)
 		e.putNumber(colItems, uint64(n.Addr))
 		e.putNumber(colItems, n.PC)
 		e.putNumber(colItems, uint64(n.Branches))
-	case uc.MemoryPart:
+	case memlog.Part:
 		e.putItem(itemPart)
 		e.putNumber(colItems, n.PC)
 		e.putNumber(colItems, uint64(n.Addr))
-	case uc.MemoryContent:
+	case memlog.Content:
 		e.putItem(itemContent)
 		e.putNumber(colItems, n.PC)
-	case uc.MemoryZero:
+	case memlog.Zero:
 		e.putItem(itemZero)
 		e.putNumber(colItems, n.PC)
-	case uc.MemoryCopy:
+	case memlog.Copy:
 		e.putItem(itemCopy)
 		e.putNumber(colItems, n.PC)
 		e.putNumber(colItems, n.Value)

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/heddle-dmt/heddle/emu/arch"
-	"github.com/heddle-dmt/heddle/emu/uc"
+	"github.com/heddle-dmt/heddle/emu/memlog"
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/recorder/trace"
 )
@@ -19,17 +19,17 @@ import (
 type fakeLog struct {
 	start   event.Stamp
 	counted uint64
-	entries []uc.MemoryEntry
+	entries []memlog.Entry
 	bytes   []byte
 }
 
-func (l *fakeLog) Entries() []uc.MemoryEntry { return l.entries }
+func (l *fakeLog) Entries() []memlog.Entry { return l.entries }
 
-func (l *fakeLog) Bytes(e *uc.MemoryEntry) []byte {
+func (l *fakeLog) Bytes(e *memlog.Entry) []byte {
 	switch {
-	case e.Kind == uc.MemoryContent:
+	case e.Kind == memlog.Content:
 		return l.bytes[e.Value:][:arch.PageSize]
-	case e.Kind == uc.MemoryKernel && e.Flags&uc.FlagLater == 0:
+	case e.Kind == memlog.Kernel && e.Flags&memlog.FlagLater == 0:
 		return l.bytes[e.Value:][:e.Branches]
 	}
 	return nil
@@ -77,15 +77,15 @@ func (d *drawer) content(l *fakeLog) {
 	page := rapid.Uint64Range(1, 40).Draw(d.t, "page")
 	switch rapid.IntRange(0, 2).Draw(d.t, "content") {
 	case 0:
-		l.entries = append(l.entries, uc.MemoryEntry{Kind: uc.MemoryZero, PC: page})
+		l.entries = append(l.entries, memlog.Entry{Kind: memlog.Zero, PC: page})
 		d.expect(event.Memory{Kind: event.Content, Page: page}, l)
 	case 1:
-		l.entries = append(l.entries, uc.MemoryEntry{Kind: uc.MemoryContent, PC: page, Value: uint64(len(l.bytes))})
+		l.entries = append(l.entries, memlog.Entry{Kind: memlog.Content, PC: page, Value: uint64(len(l.bytes))})
 		data := bytes.Repeat([]byte{rapid.Byte().Draw(d.t, "byte")}, arch.PageSize)
 		l.bytes = append(l.bytes, data...)
 		d.expect(event.Memory{Kind: event.Content, Page: page, Data: data}, l)
 	default:
-		l.entries = append(l.entries, uc.MemoryEntry{Kind: uc.MemoryCopy, PC: page, Value: 77})
+		l.entries = append(l.entries, memlog.Entry{Kind: memlog.Copy, PC: page, Value: 77})
 		d.expect(event.Memory{Kind: event.Copy, Page: page, From: 77}, l)
 	}
 }
@@ -93,12 +93,12 @@ func (d *drawer) content(l *fakeLog) {
 func (d *drawer) kernel(l *fakeLog) {
 	n := rapid.IntRange(1, 30).Draw(d.t, "bytes")
 	m := event.Memory{Kind: event.KernelStore, Addr: 0x7fff00001234, Page: 9, Length: uint64(n)}
-	e := uc.MemoryEntry{Kind: uc.MemoryKernel, Addr: m.Addr, PC: m.Page, Branches: uint32(n), Value: uint64(len(l.bytes))}
+	e := memlog.Entry{Kind: memlog.Kernel, Addr: m.Addr, PC: m.Page, Branches: uint32(n), Value: uint64(len(l.bytes))}
 	if rapid.Bool().Draw(d.t, "later") {
-		e.Flags = uc.FlagLater
+		e.Flags = memlog.FlagLater
 	} else {
 		if rapid.Bool().Draw(d.t, "view") {
-			m.Kind, e.Flags = event.View, uc.FlagBuffered
+			m.Kind, e.Flags = event.View, memlog.FlagBuffered
 		}
 		m.Data = rapid.SliceOfN(rapid.Byte(), n, n).Draw(d.t, "data")
 		l.bytes = append(l.bytes, m.Data...)
@@ -114,7 +114,7 @@ func (d *drawer) lead(l *fakeLog, addr uint64) uint64 {
 	if !ok || rapid.IntRange(0, 9).Draw(d.t, "again") == 0 {
 		page = rapid.Uint64Range(1, 40).Draw(d.t, "page")
 		d.mapped[number] = page
-		l.entries = append(l.entries, uc.MemoryEntry{Kind: uc.MemoryMap, Addr: arch.Addr(number << pageShift), PC: page})
+		l.entries = append(l.entries, memlog.Entry{Kind: memlog.Map, Addr: arch.Addr(number << pageShift), PC: page})
 	}
 	return page
 }
@@ -138,17 +138,17 @@ func (d *drawer) access(l *fakeLog) {
 	if end := addr + uint64(size) - 1; end>>pageShift != addr>>pageShift {
 		m.Next = d.lead(l, end)
 	}
-	e := uc.MemoryEntry{Kind: uc.MemoryLoad, Addr: m.Addr, Value: m.Value[0], PC: uint64(m.PC), Branches: uint32(d.branches), Size: uint16(size)}
+	e := memlog.Entry{Kind: memlog.Load, Addr: m.Addr, Value: m.Value[0], PC: uint64(m.PC), Branches: uint32(d.branches), Size: uint16(size)}
 	if rapid.Bool().Draw(t, "store") {
-		m.Kind, e.Kind = event.Store, uc.MemoryStore
+		m.Kind, e.Kind = event.Store, memlog.Store
 	}
 	if m.Atomic {
-		e.Flags = uc.FlagAtomic
+		e.Flags = memlog.FlagAtomic
 	}
 	l.entries = append(l.entries, e)
 	if size > 8 {
 		m.Value[1] = firstBytes(value*3, size-8)
-		l.entries = append(l.entries, uc.MemoryEntry{Kind: uc.MemoryHigh, Value: m.Value[1], Size: uint16(size - 8)})
+		l.entries = append(l.entries, memlog.Entry{Kind: memlog.High, Value: m.Value[1], Size: uint16(size - 8)})
 	}
 	d.expect(m, l)
 }
@@ -222,14 +222,14 @@ func newEncoder() *Encoder {
 }
 
 // many is a log of n accesses of a loop.
-func many(n int, seed uint64) []uc.MemoryEntry {
-	entries := []uc.MemoryEntry{{Kind: uc.MemoryMap, Addr: 0x600000, PC: 5}}
+func many(n int, seed uint64) []memlog.Entry {
+	entries := []memlog.Entry{{Kind: memlog.Map, Addr: 0x600000, PC: 5}}
 	x := seed
 	for i := range n {
 		x = x*6364136223846793005 + 1442695040888963407
-		e := uc.MemoryEntry{Kind: uc.MemoryLoad, Addr: 0x600000 + arch.Addr(i*8%4096), PC: 0x401000 + uint64(i%5), Size: 8, Value: x >> 40, Branches: uint32(i / 3)}
+		e := memlog.Entry{Kind: memlog.Load, Addr: 0x600000 + arch.Addr(i*8%4096), PC: 0x401000 + uint64(i%5), Size: 8, Value: x >> 40, Branches: uint32(i / 3)}
 		if i%4 == 0 {
-			e.Kind = uc.MemoryStore
+			e.Kind = memlog.Store
 		}
 		entries = append(entries, e)
 	}
@@ -271,9 +271,9 @@ func TestBlocksAreBounded(t *testing.T) {
 			x = x*6364136223846793005 + 1442695040888963407
 			addr := arch.Addr(x >> 18 &^ (1 << 46))
 			l.entries = append(l.entries,
-				uc.MemoryEntry{Kind: uc.MemoryMap, Addr: addr &^ (arch.PageSize - 1), PC: x >> 40},
-				uc.MemoryEntry{Kind: uc.MemoryLoad, Addr: addr, PC: x >> 19, Size: 16, Value: x, Branches: uint32(i * 1000)},
-				uc.MemoryEntry{Kind: uc.MemoryHigh, Value: ^x, Size: 8})
+				memlog.Entry{Kind: memlog.Map, Addr: addr &^ (arch.PageSize - 1), PC: x >> 40},
+				memlog.Entry{Kind: memlog.Load, Addr: addr, PC: x >> 19, Size: 16, Value: x, Branches: uint32(i * 1000)},
+				memlog.Entry{Kind: memlog.High, Value: ^x, Size: 8})
 		}
 		e.Add(l, event.Stamp{Seq: 1, Thread: 1}, 0)
 	}
@@ -318,8 +318,8 @@ func TestReadSelectsAndReportsDamage(t *testing.T) {
 		{Select{}, 3 * blockSize},
 		{Select{Threads: []arch.ThreadID{2, 3}}, 2 * blockSize},
 		{Select{Where: trace.Where{FromTime: 50, ToTime: 150}}, blockSize},
-		{Select{Data: []uc.AddrRange{{Start: 0x600001, End: 0x600009}}}, 2 * 3 * blockSize / 512},
-		{Select{Code: []uc.AddrRange{{Start: 0x401000, End: 0x401001}}, Threads: []arch.ThreadID{1}}, (blockSize + 4) / 5},
+		{Select{Data: []memlog.Range{{Start: 0x600001, End: 0x600009}}}, 2 * 3 * blockSize / 512},
+		{Select{Code: []memlog.Range{{Start: 0x401000, End: 0x401001}}, Threads: []arch.ThreadID{1}}, (blockSize + 4) / 5},
 	} {
 		n, damaged := 0, 0
 		for _, err := range Read(r, c.s) {

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/heddle-dmt/heddle/emu/arch"
-	"github.com/heddle-dmt/heddle/emu/uc"
+	"github.com/heddle-dmt/heddle/emu/memlog"
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/recorder/trace"
 )
@@ -22,7 +22,7 @@ type Select struct {
 	// Threads, Data and Code are the threads, the addresses and the
 	// instructions, if not empty.
 	Threads    []arch.ThreadID
-	Data, Code []uc.AddrRange
+	Data, Code []memlog.Range
 }
 
 func (s *Select) isSelected(m *event.Memory) bool {
@@ -44,7 +44,7 @@ func (s *Select) isSelected(m *event.Memory) bool {
 	return false
 }
 
-func touchesRange(ranges []uc.AddrRange, at arch.Addr, size uint64) bool {
+func touchesRange(ranges []memlog.Range, at arch.Addr, size uint64) bool {
 	for _, r := range ranges {
 		if at < r.End && at+arch.Addr(size) > r.Start {
 			return true

@@ -1,7 +1,8 @@
 package memtrace
 
 import (
-	"github.com/heddle-dmt/heddle/emu/uc"
+	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/emu/memlog"
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/recorder/trace"
 )
@@ -18,18 +19,18 @@ type Writer struct {
 	jobs    chan job
 	results chan result
 	flying  int
-	spare   []*uc.MemoryBuffer
+	spare   []*memlog.Buffer
 }
 
 // job is a part of the log, or the wish to end the block.
 type job struct {
-	buffer  *uc.MemoryBuffer
+	buffer  *memlog.Buffer
 	start   event.Stamp
 	counted uint64
 }
 
 type result struct {
-	buffer *uc.MemoryBuffer
+	buffer *memlog.Buffer
 	done   []coded
 }
 
@@ -60,7 +61,7 @@ func encodeJobs(jobs <-chan job, results chan<- result) {
 
 // Take takes the engine's log. Start is the stamp of its
 // begin, and counted the engine's count of branches there.
-func (w *Writer) Take(cpu *uc.CPU, start event.Stamp, counted uint64) {
+func (w *Writer) Take(cpu emu.CPU, start event.Stamp, counted uint64) {
 	if cpu.LoggedMemory() == 0 {
 		return
 	}
@@ -69,9 +70,9 @@ func (w *Writer) Take(cpu *uc.CPU, start event.Stamp, counted uint64) {
 	w.sendJob(job{b, start, counted})
 }
 
-func (w *Writer) spareBuffer() *uc.MemoryBuffer {
+func (w *Writer) spareBuffer() *memlog.Buffer {
 	if len(w.spare) == 0 {
-		return uc.NewMemoryBuffer()
+		return memlog.NewBuffer()
 	}
 	b := w.spare[len(w.spare)-1]
 	w.spare = w.spare[:len(w.spare)-1]

@@ -3,8 +3,8 @@ package pt
 import (
 	"io"
 
+	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/emu/arch"
-	"github.com/heddle-dmt/heddle/emu/uc"
 )
 
 // callDepth is the number of return addresses that decoders keep (SDM,
@@ -181,22 +181,22 @@ func (e *Encoder) mustBeOn() {
 
 // Log writes the packets for a branch log, in which times count from the last
 // Clock or Enable.
-func (e *Encoder) Log(words []uc.BranchWord) {
+func (e *Encoder) Log(words []emu.BranchWord) {
 	if len(words) > 0 {
 		e.mustBeOn()
 	}
 	for _, w := range words {
 		e.makeRoom()
 		switch w.Tag() {
-		case uc.TagTNT:
+		case emu.TagTNT:
 			e.addOutcomes(w.Outcomes())
-		case uc.TagTIP:
+		case emu.TagTIP:
 			e.writeTIP(canonical(w))
-		case uc.TagCall:
+		case emu.TagCall:
 			e.pushCall(canonical(w))
-		case uc.TagRet:
+		case emu.TagRet:
 			e.writeReturn(canonical(w))
-		case uc.TagTime:
+		case emu.TagTime:
 			e.advanceTime(w.Value())
 		default:
 			panic("bug: a branch log with a word of no known kind")
@@ -205,7 +205,7 @@ func (e *Encoder) Log(words []uc.BranchWord) {
 }
 
 // canonical is the address in the low 48 bits of a word.
-func canonical(w uc.BranchWord) uint64 { return uint64(int64(w) << 16 >> 16) }
+func canonical(w emu.BranchWord) uint64 { return uint64(int64(w) << 16 >> 16) }
 
 // addOutcomes adds n outcomes to the pending ones, and writes a long TNT when it
 // is full.

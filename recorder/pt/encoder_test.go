@@ -9,7 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/heddle-dmt/heddle/emu/uc"
+	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/recorder/pt"
 	"github.com/heddle-dmt/heddle/recorder/pt/pttest"
 )
@@ -20,12 +20,12 @@ const (
 	pip0   = "0243 000000000000 "
 )
 
-func word(tag uc.BranchTag, payload uint64) uc.BranchWord {
-	return uc.BranchWord(uint64(tag)<<60 | payload)
+func word(tag emu.BranchTag, payload uint64) emu.BranchWord {
+	return emu.BranchWord(uint64(tag)<<60 | payload)
 }
 
 // tnt is a word of outcomes, oldest first, T or N.
-func tnt(outcomes string) uc.BranchWord {
+func tnt(outcomes string) emu.BranchWord {
 	var bits uint64
 	for _, o := range outcomes {
 		bits <<= 1
@@ -33,7 +33,7 @@ func tnt(outcomes string) uc.BranchWord {
 			bits |= 1
 		}
 	}
-	return word(uc.TagTNT, uint64(len(outcomes))<<48|bits)
+	return word(emu.TagTNT, uint64(len(outcomes))<<48|bits)
 }
 
 // stream returns the encoder's output after f has used it.
@@ -80,35 +80,35 @@ func TestPackets(t *testing.T) {
 		// jump to 0x1308.
 		{"SDM: TNT(0b0), TIP(0x1308)", pt.Config{}, func(e *pt.Encoder) {
 			e.Enable(0x1000, 0)
-			e.Log([]uc.BranchWord{tnt("N"), word(uc.TagTIP, 0x1308)})
+			e.Log([]emu.BranchWord{tnt("N"), word(emu.TagTIP, 0x1308)})
 		}, untraced + "9901 310010 " + "04 " + "2d0813"},
 		{"short TNT, full and partial", pt.Config{}, func(e *pt.Encoder) {
 			e.Enable(0x401000, 0)
-			e.Log([]uc.BranchWord{tnt("TNT"), tnt("TTNNTN")})
+			e.Log([]emu.BranchWord{tnt("TNT"), tnt("TTNNTN")})
 			e.Syscall()
 		}, on + "dc" /* 1 TNTTTN 0: the stop bit first */ + "14" /* 1 NTN 0 */ + "01"},
 		{"long TNT, full", pt.Config{}, func(e *pt.Encoder) {
 			e.Enable(0x401000, 0)
-			e.Log([]uc.BranchWord{tnt(t47)})
+			e.Log([]emu.BranchWord{tnt(t47)})
 		}, on + "02a3 ffffffffffff"},
 		{"long TNT across words, rest short", pt.Config{}, func(e *pt.Encoder) {
 			e.Enable(0x401000, 0)
-			e.Log([]uc.BranchWord{tnt(t47[:40]), tnt("NNNNNNN" + "TTN")})
+			e.Log([]emu.BranchWord{tnt(t47[:40]), tnt("NNNNNNN" + "TTN")})
 			e.Syscall()
 		}, on + "02a3 80ffffffffff" + "1c" + "01"},
 		{"long TNT, 43 outcomes", pt.Config{}, func(e *pt.Encoder) {
 			e.Enable(0x401000, 0)
-			e.Log([]uc.BranchWord{tnt("N" + t47[:42])})
+			e.Log([]emu.BranchWord{tnt("N" + t47[:42])})
 			e.Syscall()
 		}, on + "02a3 ffffffffff0b" + "01"},
 		{"IP compression", pt.Config{}, func(e *pt.Encoder) {
 			e.Enable(0x401000, 0)
-			e.Log([]uc.BranchWord{
-				word(uc.TagTIP, 0x402345),       // 16 bits
-				word(uc.TagTIP, 0x7f1234567890), // 48 bits, sign-extended
-				word(uc.TagTIP, 0x7f1200000001), // 32 bits
-				word(uc.TagTIP, 0x7f1200000001), // 16 bits, though equal
-				word(uc.TagRet, 0x800000000000), // a kernel address: sign-extended
+			e.Log([]emu.BranchWord{
+				word(emu.TagTIP, 0x402345),       // 16 bits
+				word(emu.TagTIP, 0x7f1234567890), // 48 bits, sign-extended
+				word(emu.TagTIP, 0x7f1200000001), // 32 bits
+				word(emu.TagTIP, 0x7f1200000001), // 16 bits, though equal
+				word(emu.TagRet, 0x800000000000), // a kernel address: sign-extended
 			})
 		}, on + "2d4523 " + "6d90785634127f " + "4d01000000 " + "2d0100 " + "6d000000000080"},
 		{"interrupt", pt.Config{}, func(e *pt.Encoder) {
@@ -127,30 +127,30 @@ func TestPackets(t *testing.T) {
 		}, psb + "0243 000100000000 " + psbend + "9901 5100104000 " + "01 " + "0243 002301000000"},
 		{"returns, uncompressed", pt.Config{}, func(e *pt.Encoder) {
 			e.Enable(0x401000, 0)
-			e.Log([]uc.BranchWord{word(uc.TagCall, 0x401005), word(uc.TagRet, 0x401005)})
+			e.Log([]emu.BranchWord{word(emu.TagCall, 0x401005), word(emu.TagRet, 0x401005)})
 		}, on + "2d0510"},
 		{"returns, compressed", pt.Config{RetCompression: true}, func(e *pt.Encoder) {
 			e.Enable(0x401000, 0)
-			e.Log([]uc.BranchWord{
-				word(uc.TagCall, 0x401005), word(uc.TagCall, 0x401105), tnt("N"),
-				word(uc.TagRet, 0x401105), word(uc.TagRet, 0x401005), word(uc.TagRet, 0x401005),
+			e.Log([]emu.BranchWord{
+				word(emu.TagCall, 0x401005), word(emu.TagCall, 0x401105), tnt("N"),
+				word(emu.TagRet, 0x401105), word(emu.TagRet, 0x401005), word(emu.TagRet, 0x401005),
 			})
 		}, on + "16" + /* 1 N T T */ "2d0510"},
 		{"a return to elsewhere forgets the calls", pt.Config{RetCompression: true}, func(e *pt.Encoder) {
 			e.Enable(0x401000, 0)
-			e.Log([]uc.BranchWord{
-				word(uc.TagCall, 0x401005), word(uc.TagCall, 0x401105),
-				word(uc.TagRet, 0x401999), word(uc.TagRet, 0x401005),
+			e.Log([]emu.BranchWord{
+				word(emu.TagCall, 0x401005), word(emu.TagCall, 0x401105),
+				word(emu.TagRet, 0x401999), word(emu.TagRet, 0x401005),
 			})
 		}, on + "2d9919" + "2d0510"},
 		{"PSB while tracing, after an indirect branch", pt.Config{PSBPeriod: 1}, func(e *pt.Encoder) {
 			e.Enable(0x401000, 0)
-			e.Log([]uc.BranchWord{tnt("T"), word(uc.TagTIP, 0x402000)})
-			e.Log([]uc.BranchWord{tnt("T")}) // nothing due: the place is not known
+			e.Log([]emu.BranchWord{tnt("T"), word(emu.TagTIP, 0x402000)})
+			e.Log([]emu.BranchWord{tnt("T")}) // nothing due: the place is not known
 		}, on + "06 " + "2d0020 " + psb + pip0 + "9901 " + "5d00204000 " + psbend},
 		{"PSB at a given place", pt.Config{PSBPeriod: 1}, func(e *pt.Encoder) {
 			e.Enable(0x401000, 0)
-			e.Log([]uc.BranchWord{tnt("T")})
+			e.Log([]emu.BranchWord{tnt("T")})
 			e.Position(0x7fff00000123)
 		}, on + "06 " + psb + pip0 + "9901 " + "7d230100 00ff7f " + psbend},
 		{"PSB before tracing is enabled again, then MODE.Exec again", pt.Config{PSBPeriod: 30}, func(e *pt.Encoder) {
@@ -171,18 +171,18 @@ func TestPackets(t *testing.T) {
 		// 0x12345678 ticks are 0x48d159 of the crystal and 0x38 more.
 		{"TMA and MTC", pt.Config{Timing: pt.Timing{TSC: true, MTCPeriod: 4}}, func(e *pt.Encoder) {
 			e.Enable(0x401000, 0x12345678)
-			e.Log([]uc.BranchWord{
-				tnt("T"), word(uc.TagTime, 64), // one tick on: 0x48d15a >> 2 is as before
-				tnt("N"), word(uc.TagTime, 192), // 0x48d15c >> 2 = 0x123457
+			e.Log([]emu.BranchWord{
+				tnt("T"), word(emu.TagTime, 64), // one tick on: 0x48d15a >> 2 is as before
+				tnt("N"), word(emu.TagTime, 192), // 0x48d15c >> 2 = 0x123457
 			})
 		}, psb + "19 78563412000000 " + "0273 59d1 00 38 00 " + "0203 1800 " + pip0 + psbend + "9901 5100104000 " +
 			"0c " + "5957"},
 		{"CYC", pt.Config{Timing: pt.Timing{CYC: true}}, func(e *pt.Encoder) {
 			e.Enable(0x401000, 0)
-			e.Log([]uc.BranchWord{word(uc.TagTime, 5), word(uc.TagTIP, 0x401010)})
-			e.Log([]uc.BranchWord{word(uc.TagTime, 5+0x1f), word(uc.TagTIP, 0x401010)})
-			e.Log([]uc.BranchWord{word(uc.TagTime, 5+0x1f+0x20), word(uc.TagTIP, 0x401010)})
-			e.Log([]uc.BranchWord{word(uc.TagTime, 5+0x1f+0x20+0x12345), tnt("T")})
+			e.Log([]emu.BranchWord{word(emu.TagTime, 5), word(emu.TagTIP, 0x401010)})
+			e.Log([]emu.BranchWord{word(emu.TagTime, 5+0x1f), word(emu.TagTIP, 0x401010)})
+			e.Log([]emu.BranchWord{word(emu.TagTime, 5+0x1f+0x20), word(emu.TagTIP, 0x401010)})
+			e.Log([]emu.BranchWord{word(emu.TagTime, 5+0x1f+0x20+0x12345), tnt("T")})
 			e.Syscall()
 			// 0x12345 = 0x91a << 5 | 5, 0x91a = 0x12 << 7 | 0x1a
 		}, on + "2b 2d1010 " + "fb 2d1010 " + "07 02 2d1010 " + "2f 35 24 06 01"},
@@ -202,10 +202,10 @@ func TestCallDepth(t *testing.T) {
 		got := stream(t, pt.Config{RetCompression: true}, func(e *pt.Encoder) {
 			e.Enable(0x401000, 0)
 			for i := range depth {
-				e.Log([]uc.BranchWord{word(uc.TagCall, 0x500000+i)})
+				e.Log([]emu.BranchWord{word(emu.TagCall, 0x500000+i)})
 			}
 			for i := range depth {
-				e.Log([]uc.BranchWord{word(uc.TagRet, 0x500000+depth-1-i)})
+				e.Log([]emu.BranchWord{word(emu.TagRet, 0x500000+depth-1-i)})
 			}
 			e.Syscall()
 		})
@@ -244,19 +244,19 @@ func TestSplitLogs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		seed := rapid.Uint64().Draw(t, "seed")
 		cfg := pt.Config{PSBPeriod: 128, RetCompression: true}
-		var words []uc.BranchWord
+		var words []emu.BranchWord
 		r := pttest.Rand(seed*2 + 1)
 		for range 500 {
 			switch r.Below(4) {
 			case 0:
-				words = append(words, word(uc.TagTIP, 0x400000+r.Next()%0x10000))
+				words = append(words, word(emu.TagTIP, 0x400000+r.Next()%0x10000))
 			case 1:
-				words = append(words, word(uc.TagCall, 0x400000+r.Next()%4))
+				words = append(words, word(emu.TagCall, 0x400000+r.Next()%4))
 			case 2:
-				words = append(words, word(uc.TagRet, 0x400000+r.Next()%4))
+				words = append(words, word(emu.TagRet, 0x400000+r.Next()%4))
 			default:
 				n := 1 + r.Below(47)
-				words = append(words, word(uc.TagTNT, uint64(n)<<48|r.Next()&(1<<n-1)))
+				words = append(words, word(emu.TagTNT, uint64(n)<<48|r.Next()&(1<<n-1)))
 			}
 		}
 		write := func(pieces bool) []byte {
@@ -307,7 +307,7 @@ func TestWriterErrorsStay(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 3 {
-		e.Log([]uc.BranchWord{word(uc.TagTIP, 0x123456)})
+		e.Log([]emu.BranchWord{word(emu.TagTIP, 0x123456)})
 		if err := e.Flush(); !errors.Is(err, errFull) {
 			t.Fatalf("error %v, want that of the writer", err)
 		}
@@ -317,10 +317,10 @@ func TestWriterErrorsStay(t *testing.T) {
 func TestMisuseIsABug(t *testing.T) {
 	for name, f := range map[string]func(e *pt.Encoder){
 		"off while off":   func(e *pt.Encoder) { e.Syscall() },
-		"log while off":   func(e *pt.Encoder) { e.Log([]uc.BranchWord{tnt("T")}) },
+		"log while off":   func(e *pt.Encoder) { e.Log([]emu.BranchWord{tnt("T")}) },
 		"on while on":     func(e *pt.Encoder) { e.Enable(1, 0); e.Enable(1, 0) },
 		"space while on":  func(e *pt.Encoder) { e.Enable(1, 0); e.PIP(2) },
-		"word of no kind": func(e *pt.Encoder) { e.Enable(1, 0); e.Log([]uc.BranchWord{0}) },
+		"word of no kind": func(e *pt.Encoder) { e.Enable(1, 0); e.Log([]emu.BranchWord{0}) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer func() {
@@ -337,7 +337,7 @@ func TestMisuseIsABug(t *testing.T) {
 func TestNoAllocations(t *testing.T) {
 	e := pt.NewEncoder(&full{room: 1 << 40}, pt.Config{PSBPeriod: 4096, RetCompression: true})
 	e.Enable(0x401000, 0)
-	words := []uc.BranchWord{tnt("TNTNT"), word(uc.TagCall, 5), word(uc.TagTIP, 0x402345), word(uc.TagRet, 5)}
+	words := []emu.BranchWord{tnt("TNTNT"), word(emu.TagCall, 5), word(emu.TagTIP, 0x402345), word(emu.TagRet, 5)}
 	if n := testing.AllocsPerRun(10_000, func() { e.Log(words) }); n != 0 {
 		t.Errorf("%v allocations for a log", n)
 	}

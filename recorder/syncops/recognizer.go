@@ -3,8 +3,8 @@ package syncops
 import (
 	"golang.org/x/sys/unix"
 
+	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/emu/arch"
-	"github.com/heddle-dmt/heddle/emu/uc"
 	"github.com/heddle-dmt/heddle/guest/kernel"
 	"github.com/heddle-dmt/heddle/guest/linux"
 	"github.com/heddle-dmt/heddle/guest/mm"
@@ -19,7 +19,7 @@ type Sink interface {
 	AddObject(*event.Object)
 }
 
-// Engine is the part of the processor that a Recognizer needs: uc.CPU has it.
+// Engine is the part of the processor that a Recognizer needs: emu.CPU has it.
 type Engine interface {
 	Regs(*arch.Regs)
 	PC() arch.Addr
@@ -27,7 +27,7 @@ type Engine interface {
 	// MuteAtomics says whether the log of atomic instructions is interrupted.
 	MuteAtomics(bool)
 	// TakeAtomic takes the next entry of that log.
-	TakeAtomic(*uc.Atomic) bool
+	TakeAtomic(*emu.Atomic) bool
 }
 
 // Config chooses the operations to recognise.
@@ -76,7 +76,7 @@ type Recognizer struct {
 	regs    arch.Regs
 	at      event.Stamp
 	scratch event.Sync
-	atomic  uc.Atomic
+	atomic  emu.Atomic
 	bytes   [8]byte
 }
 

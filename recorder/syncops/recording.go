@@ -3,8 +3,8 @@ package syncops
 import (
 	"slices"
 
+	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/emu/arch"
-	"github.com/heddle-dmt/heddle/emu/uc"
 	"github.com/heddle-dmt/heddle/guest/kernel"
 	"github.com/heddle-dmt/heddle/recorder"
 	"github.com/heddle-dmt/heddle/recorder/event"
@@ -35,7 +35,7 @@ type Gate interface {
 // NewRecording makes the recording of a run that has not begun, without a trace
 // if that is nil. The gate, unless nil, is asked about everything. It fails if
 // atomic instructions cannot be logged.
-func NewRecording(w *trace.Writer, cpu *uc.CPU, c Config, gate Gate) (*Recording, error) {
+func NewRecording(w *trace.Writer, cpu emu.CPU, c Config, gate Gate) (*Recording, error) {
 	v := &Recording{gate: gate, held: map[arch.ThreadID]event.Sync{}, keepHeap: keepsHeap(c.Custom)}
 	if c.TellHeap && !v.keepHeap {
 		c.Custom = append(HeapFunctions(), c.Custom...)

@@ -6,8 +6,9 @@ import (
 
 	"github.com/zeebo/xxh3"
 
+	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/emu/arch"
-	"github.com/heddle-dmt/heddle/emu/uc"
+	"github.com/heddle-dmt/heddle/emu/memlog"
 )
 
 // Options choose the purpose of replicas.
@@ -25,17 +26,17 @@ type Options struct {
 // replicas of an epoch without a data race every thread does the same instructions
 // with the same values. A nil readSums sums up nothing.
 type readSums struct {
-	buffer *uc.MemoryBuffer
+	buffer *memlog.Buffer
 	sums   map[arch.ThreadID]uint64
 	inside map[arch.ThreadID]*begunLoads
 }
 
 // newReadSums has an engine log loads, before its first run.
-func newReadSums(cpu *uc.CPU) (*readSums, error) {
-	if err := cpu.LogMemory(uc.MemoryFilter{Partial: true}); err != nil {
+func newReadSums(cpu emu.CPU) (*readSums, error) {
+	if err := cpu.LogMemory(memlog.Filter{Partial: true}); err != nil {
 		return nil, err
 	}
-	return &readSums{buffer: uc.NewMemoryBuffer()}, nil
+	return &readSums{buffer: memlog.NewBuffer()}, nil
 }
 
 func (s *readSums) closeBuffer() {
@@ -45,7 +46,7 @@ func (s *readSums) closeBuffer() {
 }
 
 // beginEpoch forgets the reads before.
-func (s *readSums) beginEpoch(cpu *uc.CPU) {
+func (s *readSums) beginEpoch(cpu emu.CPU) {
 	if s != nil {
 		cpu.ForgetMemory()
 		cpu.SwapMemory(s.buffer)
@@ -55,7 +56,7 @@ func (s *readSums) beginEpoch(cpu *uc.CPU) {
 
 // takeReads adds the values that a thread has read since the last call, unless it was in an
 // operation, where it may have had to wait.
-func (s *readSums) takeReads(cpu *uc.CPU, id arch.ThreadID, inside bool) {
+func (s *readSums) takeReads(cpu emu.CPU, id arch.ThreadID, inside bool) {
 	if s == nil || cpu.LoggedMemory() == 0 {
 		return
 	}
@@ -70,10 +71,10 @@ func (s *readSums) takeReads(cpu *uc.CPU, id arch.ThreadID, inside bool) {
 	for i := range entries {
 		e := &entries[i]
 		switch e.Kind {
-		case uc.MemoryPart:
+		case memlog.Part:
 			part, parts = e.PC, uint64(e.Addr)
 			continue
-		case uc.MemoryLoad:
+		case memlog.Load:
 			l := load{pc: e.PC, addr: uint64(e.Addr), size: uint64(e.Size), value: [2]uint64{e.Value}}
 			if l.size > 8 {
 				l.value[1] = entries[i+1].Value
@@ -89,7 +90,7 @@ func (s *readSums) takeReads(cpu *uc.CPU, id arch.ThreadID, inside bool) {
 			if of.loads = append(of.loads, l); part == parts-1 {
 				sum = of.addTo(sum)
 			}
-		case uc.MemoryStore:
+		case memlog.Store:
 			if parts > 0 {
 				sum = of.addTo(sum)
 			}

@@ -5,7 +5,7 @@ import (
 	"runtime"
 	"testing"
 
-	"github.com/heddle-dmt/heddle/emu/uc"
+	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/recorder/pt"
 	"github.com/heddle-dmt/heddle/recorder/pt/decode"
 )
@@ -24,15 +24,15 @@ func TestLongStream(t *testing.T) {
 		e := pt.NewEncoder(out, pt.Config{PSBPeriod: 4096})
 		e.PIP(1)
 		e.Enable(start, 0)
-		words := make([]uc.BranchWord, 1000)
+		words := make([]emu.BranchWord, 1000)
 		for i := range words {
-			words[i] = uc.BranchWord(uint64(uc.TagTNT)<<60 | 40<<48 | 1<<40 - 1)
+			words[i] = emu.BranchWord(uint64(emu.TagTNT)<<60 | 40<<48 | 1<<40 - 1)
 		}
 		for range rounds / (40 * len(words)) {
 			e.Log(words)
 			e.Position(start)
 		}
-		e.Log([]uc.BranchWord{uc.BranchWord(uint64(uc.TagTNT)<<60 | 1<<48)})
+		e.Log([]emu.BranchWord{emu.BranchWord(uint64(emu.TagTNT)<<60 | 1<<48)})
 		e.Syscall()
 		out.CloseWithError(e.Flush())
 	}()

@@ -1,8 +1,8 @@
 package pttest
 
 import (
+	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/emu/arch"
-	"github.com/heddle-dmt/heddle/emu/uc"
 	"github.com/heddle-dmt/heddle/recorder/pt"
 )
 
@@ -48,7 +48,7 @@ type Walk struct {
 	cur     int
 	began   uint64 // clock at the begin of the quantum
 	told    uint64 // last clock in the log
-	words   []uc.BranchWord
+	words   []emu.BranchWord
 	bits    uint64
 	nbits   int
 	seen    map[seenKey]int // version of a block + 1
@@ -194,9 +194,9 @@ func (w *Walk) executeRest() {
 		t.block = b.target
 	case indirectCall:
 		w.executeCall(t, from)
-		w.executeIndirect(t, uc.TagTIP)
+		w.executeIndirect(t, emu.TagTIP)
 	case indirectJump:
-		w.executeIndirect(t, uc.TagTIP)
+		w.executeIndirect(t, emu.TagTIP)
 	case ret:
 		w.executeReturn(t)
 	case syscall:
@@ -210,12 +210,12 @@ func (w *Walk) executeCall(t *thread, from int) {
 	}
 	b := &w.p.blocks[from]
 	if b.kind == indirectCall || b.target != from+1 { // none for a call to the next instruction
-		w.addWord(uc.TagCall, b.endAddress())
+		w.addWord(emu.TagCall, b.endAddress())
 	}
 }
 
 // executeIndirect goes to some block, mostly the one it went to before if so asked.
-func (w *Walk) executeIndirect(t *thread, tag uc.BranchTag) {
+func (w *Walk) executeIndirect(t *thread, tag emu.BranchTag) {
 	if w.rand.Below(100) >= w.o.Loop {
 		t.last = w.rand.Below(len(w.p.blocks))
 	}
@@ -227,13 +227,13 @@ func (w *Walk) executeIndirect(t *thread, tag uc.BranchTag) {
 func (w *Walk) executeReturn(t *thread) {
 	n := len(t.stack)
 	if n == 0 || !w.o.Calm && w.rand.Below(40) == 0 {
-		w.executeIndirect(t, uc.TagRet)
+		w.executeIndirect(t, emu.TagRet)
 		return
 	}
 	t.block = t.stack[n-1]
 	t.stack = t.stack[:n-1]
 	w.Branches++
-	w.addWord(uc.TagRet, w.p.blocks[t.block].addr)
+	w.addWord(emu.TagRet, w.p.blocks[t.block].addr)
 }
 
 func (w *Walk) executeSyscall() {
@@ -254,16 +254,16 @@ func (w *Walk) addOutcome(bit uint64) {
 
 func (w *Walk) endOutcomes() {
 	if w.nbits > 0 {
-		w.logWord(uc.TagTNT, uint64(w.nbits)<<48|w.bits)
+		w.logWord(emu.TagTNT, uint64(w.nbits)<<48|w.bits)
 		w.bits, w.nbits = 0, 0
 	}
 }
 
-func (w *Walk) addWord(tag uc.BranchTag, payload uint64) {
+func (w *Walk) addWord(tag emu.BranchTag, payload uint64) {
 	w.endOutcomes()
 	w.logWord(tag, payload&(1<<48-1))
 	if w.o.Time && w.rand.Below(4) == 0 {
-		w.logWord(uc.TagTime, w.Clock-w.began)
+		w.logWord(emu.TagTime, w.Clock-w.began)
 		w.told = w.Clock
 	}
 	if len(w.words) > 1000 {
@@ -272,8 +272,8 @@ func (w *Walk) addWord(tag uc.BranchTag, payload uint64) {
 }
 
 // logWord adds a word as the engine lays it out.
-func (w *Walk) logWord(tag uc.BranchTag, payload uint64) {
-	w.words = append(w.words, uc.BranchWord(uint64(tag)<<60|payload))
+func (w *Walk) logWord(tag emu.BranchTag, payload uint64) {
+	w.words = append(w.words, emu.BranchWord(uint64(tag)<<60|payload))
 }
 
 func (w *Walk) flushLog() {

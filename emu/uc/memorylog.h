@@ -1,54 +1,17 @@
-// A log of the guest's loads and stores, and of everything else that its loads can read. See
-// memlog.go.
-#ifndef HEDDLE_MEMLOG_H
-#define HEDDLE_MEMLOG_H
+// The engine's part of the memory log. See memorylog.go.
+#ifndef HEDDLE_MEMORYLOG_H
+#define HEDDLE_MEMORYLOG_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <unicorn/unicorn.h>
 
+#include "memlog.h"
+
 struct heddle_cpu;
 struct heddle_inside;
 struct heddle_ram;
-
-// Kinds of entries; memlog.go defines their fields.
-#define HEDDLE_MEM_LOAD 1u
-#define HEDDLE_MEM_STORE 2u
-#define HEDDLE_MEM_HIGH 3u     // the rest of the load or store before it
-#define HEDDLE_MEM_MAP 4u
-#define HEDDLE_MEM_KERNEL 5u
-#define HEDDLE_MEM_CONTENT 6u
-#define HEDDLE_MEM_ZERO 7u
-#define HEDDLE_MEM_COPY 8u
-#define HEDDLE_MEM_READ 9u
-#define HEDDLE_MEM_PART 10u
-
-#define HEDDLE_MEM_ATOMIC 1u   // flag of a load or store
-#define HEDDLE_MEM_LATER 2u    // flag of KERNEL: the bytes are not in the log
-#define HEDDLE_MEM_BUFFERED 4u     // flag of KERNEL: written by store buffers
-
-struct heddle_mem_entry {
-  uint64_t addr, value, pc;
-  uint32_t branches;  // low bits; of KERNEL and READ the number of bytes
-  uint16_t size;
-  uint8_t kind, flags;
-};
-
-// Entries and their bytes. A run is stopped at the start of a block once there are HEDDLE_MEM_FULL
-// entries; the buffer grows for those that are added before that.
-#define HEDDLE_MEM_FULL 8192u
-
-struct heddle_mem_buffer {
-  struct heddle_mem_entry *entries;
-  size_t n, room;
-  uint8_t *bytes;  // of KERNEL and CONTENT
-  size_t nbytes, bytes_room;
-};
-
-struct heddle_mem_range {
-  uint64_t start, end;
-};
 
 // Facts about the instruction at an address.
 struct heddle_mem_site {
@@ -87,8 +50,6 @@ struct heddle_mem_log {
 int heddle_mem_open(struct heddle_cpu *cpu, const struct heddle_mem_range *data, size_t ndata,
                     const struct heddle_mem_range *code, size_t ncode, bool partial);
 void heddle_mem_close(struct heddle_cpu *cpu);
-struct heddle_mem_buffer *heddle_mem_new_buffer(void);
-void heddle_mem_free_buffer(struct heddle_mem_buffer *b);
 
 void heddle_mem_swap(struct heddle_cpu *cpu, struct heddle_mem_buffer *b);
 void heddle_mem_forget(struct heddle_cpu *cpu);

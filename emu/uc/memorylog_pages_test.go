@@ -9,6 +9,7 @@ import (
 
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/emu/mem"
+	"github.com/heddle-dmt/heddle/emu/memlog"
 )
 
 // TestMemoryLogAndFaults: an instruction that faults has no accesses; once it can complete, it has
@@ -22,7 +23,7 @@ func TestMemoryLogAndFaults(t *testing.T) {
 		logs := map[bool][]string{}
 		for _, faults := range []bool{false, true} {
 			b := newBench(t, "mov rbx, 0x600000\n mov rcx, [rbx]\n"+op+"\n mov [rbx+0x3fff], rbx\n mov rcx, [rbx+0x3fff]\n syscall")
-			m := b.logMemory(MemoryFilter{})
+			m := b.logMemory(memlog.Filter{})
 			if !faults {
 				b.mapPage(dataBase+4*arch.PageSize, arch.Read|arch.Write)
 			}
@@ -64,7 +65,7 @@ func TestMemoryLogOfAliases(t *testing.T) {
 	b.ram.Ref(e)
 	b.space.Set(dataBase, mem.MakePTE(e, arch.Read|arch.Write, true))
 	b.space.FillZero(dataBase+0x200000, dataBase+0x400000, arch.Read|arch.Write)
-	m := b.logMemory(MemoryFilter{})
+	m := b.logMemory(memlog.Filter{})
 	if s := m.runToStop(arch.Limit{}); s.Reason != arch.StopSyscall {
 		t.Fatalf("%+v", s)
 	}
@@ -98,7 +99,7 @@ func TestMemoryLogOfCodeMappedTwice(t *testing.T) {
 	b.space.Set(dataBase, mem.MakePTE(e, arch.Read|arch.Write, true))
 	b.ram.Ref(e)
 	b.space.Set(0x700000, mem.MakePTE(e, arch.Read|arch.Exec, true))
-	m := b.logMemory(MemoryFilter{})
+	m := b.logMemory(memlog.Filter{})
 	if s := m.runToStop(arch.Limit{}); s.Reason != arch.StopSyscall || b.readRegs().GPR[arch.RDX] != 300*301/2 {
 		t.Fatalf("%+v, rdx %d", s, b.readRegs().GPR[arch.RDX])
 	}
@@ -135,7 +136,7 @@ func TestMemoryLogOfSelfModifyingCode(t *testing.T) {
 				ends[0] = b.cpu.Run(arch.Limit{})
 				continue
 			}
-			m := b.logMemory(MemoryFilter{})
+			m := b.logMemory(memlog.Filter{})
 			ends[1] = m.runToStop(arch.Limit{})
 			ends[1].Page = ends[0].Page
 			for i, line := range m.lines {
@@ -166,7 +167,7 @@ func TestMemoryLogOfTheKernel(t *testing.T) {
 		inc qword ptr [rbx+0x2010]
 		syscall
 		jmp again`)
-	m := b.logMemory(MemoryFilter{})
+	m := b.logMemory(memlog.Filter{})
 	big := make([]byte, 3*arch.PageSize)
 	var clones []*mem.Space
 	for i := range 40 {
@@ -204,7 +205,7 @@ func TestMemoryLogOfTheKernel(t *testing.T) {
 			b.space.WriteAt(big[100:300], 0x601000-100)
 		}
 	}
-	if m.counts[MemoryCopy] == 0 || m.counts[MemoryKernel] == 0 || m.counts[MemoryContent] == 0 {
+	if m.counts[memlog.Copy] == 0 || m.counts[memlog.Kernel] == 0 || m.counts[memlog.Content] == 0 {
 		t.Errorf("%v entries of each kind", m.counts)
 	}
 }
@@ -238,23 +239,23 @@ func (m *memoryLog) incrementLines() string {
 func TestMemoryLogSelects(t *testing.T) {
 	source := "mov rbx, 0x600000\n nop\n mov [rbx], rbx\n mov rax, [rbx+8]\n mov [rbx+12], ecx\n mov rax, [rbx+15]\n syscall"
 	for _, c := range []struct {
-		filter MemoryFilter
+		filter memlog.Filter
 		want   string
 	}{
-		{MemoryFilter{Data: []AddrRange{{0x600010, 0x600011}}}, "L 60000f 00 00 00 00 00 00 00 00"},
-		{MemoryFilter{Data: []AddrRange{{0x600000, 0x600001}, {0x60000f, 0x600010}}}, `
+		{memlog.Filter{Data: []memlog.Range{{0x600010, 0x600011}}}, "L 60000f 00 00 00 00 00 00 00 00"},
+		{memlog.Filter{Data: []memlog.Range{{0x600000, 0x600001}, {0x60000f, 0x600010}}}, `
 			S 600000 00 00 00 00 00 60 00 00
 			L 600008 00 00 00 00 00 00 00 00
 			S 60000c 00 00 00 00
 			L 60000f 00 00 00 00 00 00 00 00`},
-		{MemoryFilter{Code: []AddrRange{{codeBase + 11, codeBase + 12}}}, "L 600008 00 00 00 00 00 00 00 00"},
-		{MemoryFilter{Data: []AddrRange{{0x700000, 0x800000}}}, ""},
+		{memlog.Filter{Code: []memlog.Range{{codeBase + 11, codeBase + 12}}}, "L 600008 00 00 00 00 00 00 00 00"},
+		{memlog.Filter{Data: []memlog.Range{{0x700000, 0x800000}}}, ""},
 	} {
 		m := newBench(t, source).logMemory(c.filter)
 		m.runToStop(arch.Limit{})
 		m.expectAccesses(c.want)
 	}
-	m := newBench(t, source).logMemory(MemoryFilter{Partial: true})
+	m := newBench(t, source).logMemory(memlog.Filter{Partial: true})
 	m.cpu.MuteMemory(true)
 	m.runToStop(arch.Limit{Instructions: 4, Exact: true})
 	m.cpu.MuteMemory(false)
@@ -280,12 +281,12 @@ func TestMemoryLogCountsBranches(t *testing.T) {
 		rep stosb
 	2:	syscall
 	f:	ret`)
-	m := b.logMemory(MemoryFilter{})
+	m := b.logMemory(memlog.Filter{})
 	s := b.cpu.Run(arch.Limit{})
 	b.cpu.SwapMemory(m.buffer)
 	var got []uint32
 	for _, e := range m.buffer.Entries() {
-		if e.Kind == MemoryLoad || e.Kind == MemoryStore {
+		if e.Kind == memlog.Load || e.Kind == memlog.Store {
 			got = append(got, e.Branches)
 		}
 	}
@@ -312,7 +313,7 @@ func TestMemoryLogOfRewrittenCode(t *testing.T) {
 	f:	mov rax, [rbx]
 		ret`)
 	b.space.Protect(codeBase, codeBase+arch.PageSize, arch.Read|arch.Write|arch.Exec)
-	m := b.logMemory(MemoryFilter{})
+	m := b.logMemory(memlog.Filter{})
 	if s := m.runToStop(arch.Limit{}); s.Reason != arch.StopSyscall {
 		t.Fatalf("%+v", s)
 	}

@@ -1,4 +1,4 @@
-#include "memlog.h"
+#include "memorylog.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -8,23 +8,6 @@
 #define WIDE 2u  // an operand of 10 or 16 bytes, which the engine accesses in two parts
 
 // ---- buffers ----------------------------------------------------------------
-
-struct heddle_mem_buffer *heddle_mem_new_buffer(void) {
-  struct heddle_mem_buffer *b = calloc(1, sizeof *b);
-  if (!b) return NULL;
-  b->room = HEDDLE_MEM_FULL + 1024;
-  b->entries = malloc(b->room * sizeof *b->entries);
-  if (b->entries) return b;
-  free(b);
-  return NULL;
-}
-
-void heddle_mem_free_buffer(struct heddle_mem_buffer *b) {
-  if (!b) return;
-  free(b->entries);
-  free(b->bytes);
-  free(b);
-}
 
 // Exchanges the contents of the log's buffer and b.
 void heddle_mem_swap(struct heddle_cpu *cpu, struct heddle_mem_buffer *b) {

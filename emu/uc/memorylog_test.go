@@ -8,27 +8,28 @@ import (
 	"testing"
 
 	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/emu/memlog"
 )
 
 // memoryLog is the log of a bench, and a model of memory that follows it.
 type memoryLog struct {
 	*bench
-	buffer *MemoryBuffer
+	buffer *memlog.Buffer
 	pages  map[uint64]*[arch.PageSize]byte
 	mapped map[arch.Addr]uint64
 	lines  []string // the accesses
-	counts map[MemoryKind]int
+	counts map[memlog.Kind]int
 	part   bool // the log is incomplete for the model
 }
 
-func (b *bench) logMemory(f MemoryFilter) *memoryLog {
+func (b *bench) logMemory(f memlog.Filter) *memoryLog {
 	b.Helper()
 	if err := b.cpu.LogMemory(f); err != nil {
 		b.Fatal(err)
 	}
 	m := &memoryLog{
-		bench: b, buffer: NewMemoryBuffer(), pages: map[uint64]*[arch.PageSize]byte{}, mapped: map[arch.Addr]uint64{},
-		counts: map[MemoryKind]int{}, part: f.Partial || len(f.Code) > 0,
+		bench: b, buffer: memlog.NewBuffer(), pages: map[uint64]*[arch.PageSize]byte{}, mapped: map[arch.Addr]uint64{},
+		counts: map[memlog.Kind]int{}, part: f.Partial || len(f.Code) > 0,
 	}
 	b.Cleanup(m.buffer.Close)
 	return m
@@ -52,37 +53,37 @@ func (m *memoryLog) takeLog() {
 		e := &entries[i]
 		m.counts[e.Kind]++
 		switch e.Kind {
-		case MemoryLoad, MemoryStore:
+		case memlog.Load, memlog.Store:
 			value := binary.LittleEndian.AppendUint64(nil, e.Value)
 			if e.Size > 8 {
 				value = binary.LittleEndian.AppendUint64(value, entries[i+1].Value)
 			}
 			m.addAccess(e, value[:e.Size])
-		case MemoryMap:
+		case memlog.Map:
 			m.mapped[e.Addr] = e.PC
-		case MemoryZero:
+		case memlog.Zero:
 			m.pages[e.PC] = &[arch.PageSize]byte{}
-		case MemoryContent:
+		case memlog.Content:
 			m.pages[e.PC] = (*[arch.PageSize]byte)(m.buffer.Bytes(e))
 			copied := *m.pages[e.PC]
 			m.pages[e.PC] = &copied
-		case MemoryCopy:
+		case memlog.Copy:
 			copied := *m.pages[e.Value]
 			m.pages[e.PC] = &copied
-		case MemoryKernel:
-			if e.Flags&FlagLater == 0 {
+		case memlog.Kernel:
+			if e.Flags&memlog.FlagLater == 0 {
 				copy(m.pages[e.PC][e.Addr%arch.PageSize:], m.buffer.Bytes(e))
 			}
 		}
 	}
 }
 
-func (m *memoryLog) addAccess(e *MemoryEntry, value []byte) {
+func (m *memoryLog) addAccess(e *memlog.Entry, value []byte) {
 	letter := "L"
-	if e.Kind == MemoryStore {
+	if e.Kind == memlog.Store {
 		letter = "S"
 	}
-	if e.Flags&FlagAtomic != 0 {
+	if e.Flags&memlog.FlagAtomic != 0 {
 		letter += "a"
 	}
 	line := fmt.Sprintf("%x %s %x", e.PC, letter, e.Addr)
@@ -100,7 +101,7 @@ func (m *memoryLog) addAccess(e *MemoryEntry, value []byte) {
 			m.Fatalf("%s: nothing is known of the page at %#x", line, at)
 		}
 		b := &m.pages[page][at%arch.PageSize]
-		if e.Kind == MemoryStore {
+		if e.Kind == memlog.Store {
 			*b = v
 		} else if *b != v {
 			m.Fatalf("%s: the model has %02x at %#x", line, *b, at)
@@ -198,7 +199,7 @@ func TestMemoryLogHasOperands(t *testing.T) {
 			b := newBench(t, "mov rax, 0x1122334455667788\n mov rbx, 0x600000\n"+code+"\n syscall")
 			data := b.ram.Bytes(b.space.Get(dataBase).Page())[0x100:]
 			copy(data, []byte{0xf0, 0xd2, 0xe1, 0x80, 0xb4, 0xa5, 0x96, 0x87, 0x78, 0x69, 0x5a, 0x4b, 0x3c, 0x2d, 0x1e, 0x0f})
-			m := b.logMemory(MemoryFilter{})
+			m := b.logMemory(memlog.Filter{})
 			m.runToStop(arch.Limit{})
 			if strings.Contains(code, "call") {
 				c.want += "\nS 7f0ff8 " + m.lines[len(m.lines)-1][len("400000 S 7f0ff8 "):]
@@ -227,7 +228,7 @@ func TestMemoryLogHasExactPCs(t *testing.T) {
 		dec ecx
 		jnz again
 		syscall`)
-	m := b.logMemory(MemoryFilter{})
+	m := b.logMemory(memlog.Filter{})
 	m.runToStop(arch.Limit{})
 	// Offsets of the instructions, by the lengths that the assembler reports.
 	want := []int{0, 2, 5, 9, 14, 18, 18, 22, 26, 27, 27, 30}
@@ -263,9 +264,9 @@ func TestMemoryLogMovesNothing(t *testing.T) {
 				b := newBench(t, source)
 				switch kind {
 				case 1:
-					b.logMemory(MemoryFilter{})
+					b.logMemory(memlog.Filter{})
 				case 2:
-					b.logMemory(MemoryFilter{})
+					b.logMemory(memlog.Filter{})
 					b.cpu.SetBreakpoints([]arch.Addr{codeBase + 1000, codeBase + 3001})
 				}
 				ends[kind] = b.endsOfRuns(l)
@@ -280,7 +281,7 @@ func TestMemoryLogMovesNothing(t *testing.T) {
 }
 
 func (b *bench) endsOfRuns(l arch.Limit) (ends []string) {
-	spare := NewMemoryBuffer()
+	spare := memlog.NewBuffer()
 	defer spare.Close()
 	for range 60 {
 		s := b.cpu.Run(l)
@@ -314,10 +315,10 @@ func BenchmarkMemoryLog(b *testing.B) {
 		dec rcx
 		jnz 1b
 		syscall`)
-	if err := m.cpu.LogMemory(MemoryFilter{}); err != nil {
+	if err := m.cpu.LogMemory(memlog.Filter{}); err != nil {
 		b.Fatal(err)
 	}
-	spare := NewMemoryBuffer()
+	spare := memlog.NewBuffer()
 	defer spare.Close()
 	for b.Loop() {
 		m.changeRegs(func(r *arch.Regs) { r.RIP = uint64(codeBase) })

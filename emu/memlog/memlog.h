@@ -1,0 +1,66 @@
+// The entries of a log of the guest's loads and stores, and of everything else that its loads can
+// read, and the buffers that have them. See memlog.go.
+#ifndef HEDDLE_MEMLOG_BUFFER_H
+#define HEDDLE_MEMLOG_BUFFER_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+// Kinds of entries; memlog.go defines their fields.
+#define HEDDLE_MEM_LOAD 1u
+#define HEDDLE_MEM_STORE 2u
+#define HEDDLE_MEM_HIGH 3u     // the rest of the load or store before it
+#define HEDDLE_MEM_MAP 4u
+#define HEDDLE_MEM_KERNEL 5u
+#define HEDDLE_MEM_CONTENT 6u
+#define HEDDLE_MEM_ZERO 7u
+#define HEDDLE_MEM_COPY 8u
+#define HEDDLE_MEM_READ 9u
+#define HEDDLE_MEM_PART 10u
+
+#define HEDDLE_MEM_ATOMIC 1u    // flag of a load or store
+#define HEDDLE_MEM_LATER 2u     // flag of KERNEL: the bytes are not in the log
+#define HEDDLE_MEM_BUFFERED 4u  // flag of KERNEL: written by store buffers
+
+struct heddle_mem_entry {
+  uint64_t addr, value, pc;
+  uint32_t branches;  // low bits; of KERNEL and READ the number of bytes
+  uint16_t size;
+  uint8_t kind, flags;
+};
+
+// Entries and their bytes. A run is stopped at the start of a block once there are HEDDLE_MEM_FULL
+// entries; the buffer grows for those that are added before that.
+#define HEDDLE_MEM_FULL 8192u
+
+struct heddle_mem_buffer {
+  struct heddle_mem_entry *entries;
+  size_t n, room;
+  uint8_t *bytes;  // of KERNEL and CONTENT
+  size_t nbytes, bytes_room;
+};
+
+struct heddle_mem_range {
+  uint64_t start, end;
+};
+
+// Returns an empty buffer, or NULL if there is no memory.
+static inline struct heddle_mem_buffer *heddle_mem_new_buffer(void) {
+  struct heddle_mem_buffer *b = calloc(1, sizeof *b);
+  if (!b) return NULL;
+  b->room = HEDDLE_MEM_FULL + 1024;
+  b->entries = malloc(b->room * sizeof *b->entries);
+  if (b->entries) return b;
+  free(b);
+  return NULL;
+}
+
+static inline void heddle_mem_free_buffer(struct heddle_mem_buffer *b) {
+  if (!b) return;
+  free(b->entries);
+  free(b->bytes);
+  free(b);
+}
+
+#endif
