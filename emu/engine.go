@@ -15,6 +15,8 @@
 package emu
 
 import (
+	"fmt"
+
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/emu/mem"
 	"github.com/heddle-dmt/heddle/emu/memlog"
@@ -279,3 +281,6 @@ type Store struct {
 	// Weak is 1 for a non-temporal store.
 	Weak uint32
 }
+
+// String shows the address and the bytes.
+func (s Store) String() string { return fmt.Sprintf("%#x=%x", uint64(s.Addr), s.Data[:s.Size]) }

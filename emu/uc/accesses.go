@@ -28,7 +28,9 @@ const (
 )
 
 // OrderAt implements emu.CPU.
-func (c *CPU) OrderAt(pc arch.Addr) emu.Order { return emu.Order(C.heddle_order_at(c.c, C.uint64_t(pc))) }
+func (c *CPU) OrderAt(pc arch.Addr) emu.Order {
+	return emu.Order(C.heddle_order_at(c.c, C.uint64_t(pc)))
+}
 
 // accessLog is an emu.AccessLog. Runs take at least seven times as long.
 type accessLog struct{ c *C.struct_heddle_access_log }
@@ -55,7 +57,7 @@ func (l *accessLog) Take(to []emu.MemoryAccess) (all []emu.MemoryAccess, ok bool
 	n := min(uint64(l.c.count), C.HEDDLE_ACCESSES)
 	for i := range n {
 		e := &l.c.entries[i]
-		to = append(to, emu.MemoryAccess{uint64(e.physical), int(e.size), e.write != 0})
+		to = append(to, emu.MemoryAccess{Physical: uint64(e.physical), Size: int(e.size), Write: e.write != 0})
 	}
 	ok = n == uint64(l.c.count)
 	l.c.count = 0

@@ -37,8 +37,6 @@ func (b *bench) runExactly(n uint64) arch.Stop {
 	return b.cpu.Run(arch.Limit{Instructions: n, Exact: true, Pass: true})
 }
 
-func (s emu.Store) String() string { return fmt.Sprintf("%#x=%x", uint64(s.Addr), s.Data[:s.Size]) }
-
 // splitByLines divides a store into parts that lie in one cache line each.
 func splitByLines(at arch.Addr, data []byte) (parts []emu.Store) {
 	for len(data) > 0 {

@@ -242,14 +242,14 @@ func TestMemoryLogSelects(t *testing.T) {
 		filter memlog.Filter
 		want   string
 	}{
-		{memlog.Filter{Data: []memlog.Range{{0x600010, 0x600011}}}, "L 60000f 00 00 00 00 00 00 00 00"},
-		{memlog.Filter{Data: []memlog.Range{{0x600000, 0x600001}, {0x60000f, 0x600010}}}, `
+		{memlog.Filter{Data: []memlog.Range{{Start: 0x600010, End: 0x600011}}}, "L 60000f 00 00 00 00 00 00 00 00"},
+		{memlog.Filter{Data: []memlog.Range{{Start: 0x600000, End: 0x600001}, {Start: 0x60000f, End: 0x600010}}}, `
 			S 600000 00 00 00 00 00 60 00 00
 			L 600008 00 00 00 00 00 00 00 00
 			S 60000c 00 00 00 00
 			L 60000f 00 00 00 00 00 00 00 00`},
-		{memlog.Filter{Code: []memlog.Range{{codeBase + 11, codeBase + 12}}}, "L 600008 00 00 00 00 00 00 00 00"},
-		{memlog.Filter{Data: []memlog.Range{{0x700000, 0x800000}}}, ""},
+		{memlog.Filter{Code: []memlog.Range{{Start: codeBase + 11, End: codeBase + 12}}}, "L 600008 00 00 00 00 00 00 00 00"},
+		{memlog.Filter{Data: []memlog.Range{{Start: 0x700000, End: 0x800000}}}, ""},
 	} {
 		m := newBench(t, source).logMemory(c.filter)
 		m.runToStop(arch.Limit{})

@@ -28,7 +28,7 @@ type Cores struct {
 // core is the buffer of a core.
 type core struct {
 	thread arch.ThreadID // whose stores they are
-	stores []emu.Store    // oldest first
+	stores []emu.Store   // oldest first
 }
 
 // New makes the empty buffers of a machine's cores. The options must be valid.
