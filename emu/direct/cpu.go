@@ -26,6 +26,7 @@ import (
 
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/emu/mem"
+	"github.com/heddle-dmt/heddle/internal/deepcopy"
 )
 
 // Level is a level of the x86-64 architecture, by the psABI.
@@ -37,7 +38,7 @@ const (
 	V3 Level = C.DIRECT_V3
 )
 
-// CPU runs threads, one at a time. It must be closed, and used by one goroutine at a time.
+// CPU implements emu.CPU.
 type CPU struct {
 	c   *C.struct_direct_engine
 	ram *mem.RAM
@@ -45,6 +46,10 @@ type CPU struct {
 	breakpoints [2][]arch.Addr
 	current     *Context
 }
+
+// BoundInSnapshot marks that copies of the machine's state share the engine, and that another
+// machine has another.
+func (c *CPU) BoundInSnapshot() {}
 
 // NewCPU makes an engine over the given memory. The guest sees the given number
 // of cores.
@@ -74,12 +79,19 @@ type Context struct {
 	c   *C.struct_direct_thread
 }
 
-// NewContext makes the context of a thread whose registers are all zero, with the processor as
-// Linux starts a program (FNINIT, MXCSR 0x1f80).
-func (c *CPU) NewContext() *Context { return &Context{c, C.direct_new_thread(nil)} }
+// CopyForSnapshot copies the registers; a copy for another machine belongs to that machine's
+// engine.
+func (x *Context) CopyForSnapshot(c *deepcopy.Copier) any {
+	return &Context{deepcopy.Copy(c, x.cpu), C.direct_new_thread(x.c)}
+}
 
-// CloneContext copies the registers of x.
-func (c *CPU) CloneContext(x *Context) *Context { return &Context{c, C.direct_new_thread(x.c)} }
+// NewContext implements emu.CPU.
+func (c *CPU) NewContext() arch.Context { return &Context{c, C.direct_new_thread(nil)} }
+
+// CloneContext implements emu.CPU.
+func (c *CPU) CloneContext(from arch.Context) arch.Context {
+	return &Context{c, C.direct_new_thread(from.(*Context).c)}
+}
 
 // Release frees x.
 func (x *Context) Release() {
@@ -90,20 +102,21 @@ func (x *Context) Release() {
 	x.c = nil
 }
 
-// Load makes x's thread the one that Run, Regs and the like act on, in the address space s.
-func (c *CPU) Load(x *Context, s *mem.Space) {
+// Load implements emu.CPU.
+func (c *CPU) Load(of arch.Context, s *mem.Space) {
+	x := of.(*Context)
 	c.current = x
 	c.c.thread = x.c
 	c.c.space = (*C.struct_heddle_space)(s.Handle())
 }
 
-// Unload leaves no thread loaded.
+// Unload implements emu.CPU.
 func (c *CPU) Unload() {
 	c.current = nil
 	c.c.thread = nil
 }
 
-// SetCore sets the core on which the loaded thread runs, and the clock of that core.
+// SetCore implements emu.CPU.
 func (c *CPU) SetCore(core arch.CoreID, clock arch.Cycles) {
 	c.c.core = C.uint32_t(core)
 	c.c.clock = C.uint64_t(clock)
@@ -116,7 +129,7 @@ func orMax(n uint64) C.uint64_t {
 	return C.uint64_t(n)
 }
 
-// Run runs the loaded thread until the limit is reached or something else stops it.
+// Run implements emu.CPU.
 func (c *CPU) Run(l arch.Limit) arch.Stop {
 	limit := C.struct_direct_limit{
 		instructions: orMax(l.Instructions), most: orMax(l.Most), cycles: orMax(uint64(l.Cycles)),
@@ -140,9 +153,7 @@ func (c *CPU) Run(l arch.Limit) arch.Stop {
 	return c.stopped(C.direct_run(c.c, &limit))
 }
 
-// Resume continues the run that a StopFault ended, after the page was supplied, a StopBreakpoint,
-// or a StopLog, after the logs were drained: as if there had been no stop. The limit is still
-// that of Run, and the counts of the Stop are those of the whole run.
+// Resume implements emu.CPU.
 func (c *CPU) Resume() arch.Stop { return c.stopped(C.direct_resume(c.c)) }
 
 func (c *CPU) stopped(why uint32) arch.Stop {
@@ -162,16 +173,16 @@ func (c *CPU) stopped(why uint32) arch.Stop {
 	return s
 }
 
-// FaultAddr is the exact address of the fault that just stopped the loaded thread.
+// FaultAddr implements emu.CPU.
 func (c *CPU) FaultAddr() arch.Addr { return arch.Addr(c.c.fault_address) }
 
-// Regs reads the loaded thread's registers.
+// Regs implements emu.CPU.
 func (c *CPU) Regs(r *arch.Regs) { *r = *(*arch.Regs)(unsafe.Pointer(c.c.thread)) }
 
-// PC reads the loaded thread's program counter alone.
+// PC implements emu.CPU.
 func (c *CPU) PC() arch.Addr { return arch.Addr(c.c.thread.rip) }
 
-// SetRegs writes the loaded thread's registers.
+// SetRegs implements emu.CPU.
 func (c *CPU) SetRegs(r *arch.Regs) { *(*arch.Regs)(unsafe.Pointer(c.c.thread)) = *r }
 
 // The layout is C's. A difference does not compile.
@@ -183,21 +194,20 @@ const (
 	_ = -(unsafe.Offsetof(arch.Regs{}.GSBase) ^ unsafe.Offsetof(C.struct_direct_thread{}.gs_base))
 )
 
-// FP reads the loaded thread's floating-point and SSE state.
+// FP implements emu.CPU.
 func (c *CPU) FP(image *[arch.FPSize]byte) {
 	*image = *(*[arch.FPSize]byte)(unsafe.Pointer(&c.c.thread.state))
 }
 
-// SetFP writes the loaded thread's floating-point and SSE state.
+// SetFP implements emu.CPU.
 func (c *CPU) SetFP(image *[arch.FPSize]byte) {
 	*(*[arch.FPSize]byte)(unsafe.Pointer(&c.c.thread.state)) = *image
 }
 
-// SetBreakpoints replaces the addresses at which runs stop, in every space, but for those of a
-// debugger.
+// SetBreakpoints implements emu.CPU.
 func (c *CPU) SetBreakpoints(addrs []arch.Addr) { c.setBreakpoints(0, addrs) }
 
-// SetDebugBreakpoints replaces the addresses at which runs stop for a debugger.
+// SetDebugBreakpoints implements emu.CPU.
 func (c *CPU) SetDebugBreakpoints(addrs []arch.Addr) { c.setBreakpoints(1, addrs) }
 
 func (c *CPU) setBreakpoints(owner int, addrs []arch.Addr) {
@@ -210,23 +220,20 @@ func (c *CPU) setBreakpoints(owner int, addrs []arch.Addr) {
 	}
 }
 
-// SetPollInterval has runs end with StopLog, too, when they have run this number of instructions since they
-// began or were resumed. 0 means never.
+// SetPollInterval implements emu.CPU.
 func (c *CPU) SetPollInterval(instructions uint64) { c.c.poll_interval = C.uint64_t(instructions) }
 
-// HaltAt makes the run, from now on and until it is told otherwise, stop after this number of
-// instructions counted from its beginning, with StopBreakpoint; 0: nowhere.
+// HaltAt implements emu.CPU.
 func (c *CPU) HaltAt(instructions uint64) { c.c.halt_at = C.uint64_t(instructions) }
 
-// CPUID is the answer that the guest gets for a leaf: eax, ebx, ecx, edx.
+// CPUID implements emu.CPU.
 func (c *CPU) CPUID(leaf, subleaf uint32) [4]uint32 {
 	var out [4]uint32
 	C.direct_cpuid(c.c, C.uint32_t(leaf), C.uint32_t(subleaf), (*C.uint32_t)(unsafe.Pointer(&out[0])))
 	return out
 }
 
-// SetPoints names instructions before which runs are likely to end exactly. Nothing needs to be
-// prepared for that here.
+// SetPoints implements emu.CPU. Nothing needs to be prepared: runs end exactly anywhere.
 func (c *CPU) SetPoints([]arch.Addr) error { return nil }
 
 // stateBytes is the size of the state of x87, SSE and AVX, as XSAVE stores it.

@@ -266,7 +266,7 @@ func TestSnapshotsBranch(t *testing.T) {
 	}
 	type snapshot struct {
 		space *mem.Space
-		ctx   *Context
+		ctx arch.Context
 	}
 	take := func() snapshot { return snapshot{b.space.Clone(), b.cpu.CloneContext(b.ctx)} }
 	var snaps []snapshot
@@ -336,7 +336,7 @@ func benchLoop(b *testing.B, prepare func(*CPU)) {
 
 func BenchmarkSwitch(b *testing.B) {
 	m := newBench(b, "1: inc rax\n jmp 1b")
-	threads := make([]*Context, 64)
+	threads := make([]arch.Context, 64)
 	for i := range threads {
 		threads[i] = m.cpu.CloneContext(m.ctx)
 	}
