@@ -6,6 +6,7 @@ import (
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/emu/memlog"
 	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/recorder/trace"
 )
 
 // Bounds of a block: it ends at this number of items, or of bytes of pages and of
@@ -324,6 +325,20 @@ func (e *Encoder) encodeChange(n *memlog.Entry, data []byte) {
 		e.putNumber(colItems, n.Value)
 	}
 	e.cols[colData] = append(e.cols[colData], data...)
+}
+
+// AppendTo completes the block and appends all blocks that it has not appended yet to a stream
+// of a trace, that of Key.
+func (e *Encoder) AppendTo(to *trace.Stream) {
+	e.finishBlock()
+	appendBlocks(to, e.done)
+	e.done = nil
+}
+
+func appendBlocks(to *trace.Stream, blocks []coded) {
+	for _, c := range blocks {
+		to.Append(c.record, c.stamps[0], c.stamps[1:]...)
+	}
 }
 
 // finishBlock completes the block.

@@ -299,10 +299,7 @@ func TestReadSelectsAndReportsDamage(t *testing.T) {
 		at := event.Stamp{Seq: uint64(thread) + 1, Thread: thread + 1, Time: arch.Cycles(thread) * 100}
 		e.Add(&fakeLog{entries: many(blockSize, uint64(thread))}, at, 0)
 	}
-	e.finishBlock()
-	for _, c := range e.done {
-		s.Append(c.record, c.stamps[0], c.stamps[1:]...)
-	}
+	e.AppendTo(s)
 	s.Append([]byte("no block"), event.Stamp{Seq: 4, Thread: 3})
 	if err := w.Close(); err != nil {
 		t.Fatal(err)

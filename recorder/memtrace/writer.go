@@ -97,9 +97,7 @@ func (w *Writer) collectOldest() {
 	if r.buffer != nil {
 		w.spare = append(w.spare, r.buffer)
 	}
-	for _, c := range r.done {
-		w.to.Append(c.record, c.stamps[0], c.stamps[1:]...)
-	}
+	appendBlocks(w.to, r.done)
 }
 
 // Flush ends the block and appends everything.

@@ -75,7 +75,7 @@ func (w *printer) access(which string, a *Access) {
 		kind = "atomic access"
 	}
 	if a.Size > 0 {
-		kind += fmt.Sprintf(" of %d bytes", a.Size)
+		kind += " of " + number(uint64(a.Size), "byte")
 	}
 	switch a.By {
 	case "kernel":
@@ -131,7 +131,7 @@ func (w *printer) place(p *Place) {
 		}
 		w.line("%svariable %s of %s", at, name, path.Base(p.Image))
 	case "block":
-		w.line("%sbyte %d of a block of %d bytes, allocated by %s", at, p.Offset, p.Size, w.thread(p.Made.Thread))
+		w.line("%sbyte %d of a block of %s, allocated by %s", at, p.Offset, number(p.Size, "byte"), w.thread(p.Made.Thread))
 		w.stack(p.Made.Stack)
 		if p.Freed != nil {
 			w.line("  and freed by %s", w.thread(p.Freed.Thread))
@@ -172,10 +172,10 @@ func (w *printer) summary() {
 		w.line("not described: %d, by --limit", n)
 	}
 	if r.Benign == Mark && r.Marked > 0 {
-		w.line("instances that write what was there already: %d", r.Marked)
+		w.line("benign instances, whose write changes nothing: %d", r.Marked)
 	}
 	if r.Pruned > 0 {
-		w.line("left out: %s that write what was there already (--benign mark shows them)", number(r.Pruned, "instance"))
+		w.line("left out: %s whose write changes nothing (--benign mark shows them)", number(r.Pruned, "instance"))
 	}
 	if r.Library > 0 {
 		w.line("left out: %s within the C library, of %s of instructions (--library shows them)",
