@@ -1,6 +1,8 @@
 package tracetext_test
 
 import (
+	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -8,55 +10,82 @@ import (
 	"github.com/heddle-dmt/heddle/analyses/h3/tracetext"
 )
 
-// The trace of the package documentation has the events and conditions of its lines.
-func TestParse(t *testing.T) {
-	trace, err := tracetext.Parse(`
-		init x=1 y=2
-		thread 1
-		  fork 2
-		  a = read x
-		  write x a+1
-		  join 2
-		thread 2
-		  begin
-		  b = read x
-		  path b == 2
-		  bug b != 3
-		  end`)
+// cases are the parts of testdata/texts.txt: a name, a trace, and after ---- how Format writes it,
+// or the error.
+func cases(t testing.TB) (names, texts, results []string) {
+	t.Helper()
+	text, err := os.ReadFile("testdata/texts.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var names []string
-	for id := range trace.Events {
-		names = append(names, trace.EventName(model.ID(id)))
+	for _, block := range strings.Split(strings.TrimSpace(string(text)), "\n\n") {
+		name, rest, _ := strings.Cut(block, "\n")
+		body, result, _ := strings.Cut(rest, "----\n")
+		names, texts, results = append(names, name), append(texts, body), append(results, strings.TrimSpace(result))
 	}
-	want := "1#0 fork, 1#1 read, 1#2 write, 1#3 join, 2#0 begin, 2#1 read, 2#2 end"
-	if got := strings.Join(names, ", "); got != want {
-		t.Errorf("events %s, want %s", got, want)
-	}
-	if err := trace.Check(); err != nil {
-		t.Error(err)
-	}
-	if len(trace.Path) != 1 || len(trace.Bug) != 1 || trace.Initial[trace.Events[1].Addr] != 1 || trace.Events[1].Addr != trace.Events[5].Addr {
-		t.Errorf("%+v", trace)
+	return names, texts, results
+}
+
+func sameThread(a, b model.Thread) bool { return a.Name == b.Name && slices.Equal(a.Events, b.Events) }
+
+// Traces are read and written as testdata/texts.txt says, and read again as they were.
+func TestTexts(t *testing.T) {
+	names, texts, results := cases(t)
+	for i, name := range names {
+		trace, err := tracetext.Parse(texts[i])
+		if err == nil {
+			err = trace.Check()
+		}
+		if err != nil {
+			if err.Error() != results[i] {
+				t.Errorf("%s: %v, want %s", name, err, results[i])
+			}
+			continue
+		}
+		once := tracetext.Format(trace, nil)
+		if strings.TrimSpace(once) != results[i] {
+			t.Errorf("%s is written as\n%swant\n%s", name, once, results[i])
+		}
+		if strings.Contains(once, `"`) {
+			continue
+		}
+		again, err := tracetext.Parse(once)
+		if err != nil {
+			t.Errorf("%s: %v\n%s", name, err, once)
+			continue
+		}
+		if twice := tracetext.Format(again, nil); twice != once || !slices.EqualFunc(trace.Threads, again.Threads, sameThread) {
+			t.Errorf("%s is written as\n%sand then as\n%s", name, once, twice)
+		}
 	}
 }
 
-// A mistake is reported with its line.
-func TestMistakes(t *testing.T) {
-	for text, want := range map[string]string{
-		"write x 1":               "line 1, \"write x 1\": it is before the first thread",
-		"thread 1\nwrites x 1":    "line 2, \"writes x 1\": \"writes\" is no event",
-		"thread 1\nread x":        "the value has no name",
-		"thread 1\nwrite x":       "write has 2 operands, not 1",
-		"thread 1\nwrite x a":     "\"a\" is no value",
-		"thread 1\njoin 2":        "there is no thread 2",
-		"init x":                  "is not VARIABLE=NUMBER",
-		"thread 1\npath 1 < 2":    "a condition is VALUE == VALUE",
-		"thread 1\narrive b many": "many",
-	} {
-		if _, err := tracetext.Parse(text); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v, want %s", text, err, want)
-		}
+// FuzzParse: any text is read or refused with a line, and a trace that is read is written and read
+// again as it is.
+func FuzzParse(f *testing.F) {
+	_, texts, _ := cases(f)
+	for _, text := range texts {
+		f.Add(text)
 	}
+	f.Fuzz(func(t *testing.T, text string) {
+		trace, err := tracetext.Parse(text)
+		if err != nil {
+			if !strings.HasPrefix(err.Error(), "line ") {
+				t.Error(err)
+			}
+			return
+		}
+		_ = trace.Check()
+		once := tracetext.Format(trace, nil)
+		if strings.Contains(once, `"`) {
+			return
+		}
+		again, err := tracetext.Parse(once)
+		if err != nil {
+			t.Fatalf("%v\n%s", err, once)
+		}
+		if twice := tracetext.Format(again, nil); twice != once {
+			t.Errorf("%s\nand again\n%s", once, twice)
+		}
+	})
 }
