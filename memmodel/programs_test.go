@@ -258,7 +258,7 @@ func TestProgramsEndAsExplored(t *testing.T) {
 		numbers = append(numbers, n)
 	}
 	for k, model := range memmodel.Models() {
-		for _, n := range testsize.Sample(numbers, testsize.Pick(8, len(numbers), len(numbers)), k) {
+		for _, n := range testsize.Sample(numbers, testsize.Pick(3, len(numbers), len(numbers)), k) {
 			programs[n].compare(t, m, bin, n, model)
 		}
 	}

@@ -21,15 +21,17 @@ func (p parser) parseCode(s section) error {
 		}
 	}
 	if len(rows[0]) > MaxThreads {
-		return position{p.File, s.line}.errorMeaning("%d threads, more than the %d that a test may have", len(rows[0]), MaxThreads)
+		return position{p.File, rows[0][0].line}.errorMeaning("%d threads, more than the %d that a test may have", len(rows[0]), MaxThreads)
 	}
 	for _, init := range p.Regs {
 		if init.Thread >= len(rows[0]) {
-			return position{p.File, s.line}.errorMeaning("the initial state has a register of thread %d, and there are %d threads", init.Thread, len(rows[0]))
+			return position{p.File, s.line}.errorMeaning("the initial state has a register of P%d, which is no thread of the test", init.Thread)
 		}
 	}
 	p.Threads = make([]Thread, len(rows[0]))
-	p.intel = p.looksIntel(rows[1:])
+	if p.intel, err = p.looksIntel(rows[1:]); err != nil {
+		return err
+	}
 	return p.parseColumns(rows[1:])
 }
 

@@ -86,15 +86,15 @@ func (p parser) parseBinding(r *reader) error {
 	if err != nil {
 		return err
 	}
-	if v := p.Var(name.text); v != nil && v.Init != nil && !v.Array {
-		return r.positionOf(name).errorMeaning("%s is given twice", name.text)
-	}
 	if bracket {
 		if err := r.expectText("]"); err != nil {
 			return err
 		}
 	} else if r.acceptText("[") {
 		return p.arrayBinding(r, name, typ, typed)
+	}
+	if v := p.Var(name.text); v != nil && v.Init != nil {
+		return r.positionOf(name).errorMeaning("%s is given twice", name.text)
 	}
 	value := Value{}
 	if r.acceptText("=") {
@@ -129,11 +129,11 @@ func (p parser) arrayBinding(r *reader, name token, typ Type, typed bool) error 
 	if err := r.expectText("]"); err != nil {
 		return err
 	}
-	if v := p.Var(name.text); v != nil {
+	if v := p.Var(name.text); v != nil && v.Init != nil {
 		return p.checkElement(r, name, v, n)
 	}
 	if n == 0 {
-		return r.positionOf(name).errorSyntax("0", "a number of elements from 1 to 256")
+		return r.positionOf(name).errorSyntax(quoteTrimmed("0"), "a number of elements from 1 to 256")
 	}
 	values := make([]Value, n)
 	if r.acceptText("=") {
@@ -194,6 +194,9 @@ func (p parser) parseValue(r *reader) (Value, error) {
 	v := Value{Sym: name.text}
 	target := p.declareLocation(name.text)
 	if r.acceptText("[") {
+		if !target.Array {
+			return v, r.positionOf(name).errorMeaning("%s is no array, or becomes one only later", name.text)
+		}
 		n, err := r.readBounded(int64(target.Count)+1, "an index of "+name.text)
 		if err != nil {
 			return v, err

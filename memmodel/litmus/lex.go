@@ -162,12 +162,11 @@ func parseNumber(text string) (int64, bool) {
 
 // readBounded reads a number from 0 to limit-1.
 func (r *reader) readBounded(limit int64, expected string) (int, error) {
-	t := r.peekToken()
-	n, err := r.readNumber()
-	if err != nil || n < 0 || n >= limit {
-		return 0, r.positionOf(t).errorSyntax(quoteTrimmed(t.text), expected)
+	if n, ok := parseNumber(r.peekToken().text); !ok || n < 0 || n >= limit {
+		return 0, r.errorExpected(expected)
 	}
-	return int(n), nil
+	n, err := r.readNumber()
+	return int(n), err
 }
 
 func (r *reader) readName(expected string) (token, error) {
@@ -178,15 +177,22 @@ func (r *reader) readName(expected string) (token, error) {
 	return r.nextToken(), nil
 }
 
-// stripComments blanks out (* nested comments *), keeping lines.
+// stripComments blanks out (* nested comments *), keeping lines. Text in double quotes, as
+// descriptions are, has none.
 func stripComments(file, text string) (string, error) {
 	out := []byte(text)
-	depth, line, opened := 0, 1, 0
+	depth, line, opened, quoted := 0, 1, 0, false
 	for i := 0; i < len(out); i++ {
 		pair := string(out[i:min(i+2, len(out))])
 		switch {
 		case out[i] == '\n':
 			line++
+			quoted = false
+			continue
+		case depth == 0 && out[i] == '"':
+			quoted = !quoted
+			continue
+		case quoted:
 			continue
 		case pair == "(*":
 			if depth == 0 {

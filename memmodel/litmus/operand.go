@@ -1,6 +1,7 @@
 package litmus
 
 import (
+	"cmp"
 	"regexp"
 	"strings"
 )
@@ -183,22 +184,33 @@ var (
 )
 
 // looksIntel decides on the order of operands. AT&T's writes registers with a
-// percent sign and never has a number last; X86 tests are in Intel's.
-func (p parser) looksIntel(rows [][]section) bool {
+// percent sign and never has a number last; X86 tests are in Intel's. A test in both notations
+// is refused: in one of them an instruction would mean something else.
+func (p parser) looksIntel(rows [][]section) (bool, error) {
+	var att, intel *section
 	for _, row := range rows {
-		for _, cell := range row {
-			if barePercent.MatchString(cell.text) || firstNumber.MatchString(cell.text) {
-				return false
+		for i := range row {
+			switch cell := &row[i]; {
+			case barePercent.MatchString(cell.text) || firstNumber.MatchString(cell.text):
+				att = cmp.Or(att, cell)
+			case destNumber.MatchString(cell.text) || p.namesRegister(cell.text):
+				intel = cmp.Or(intel, cell)
 			}
-			if destNumber.MatchString(cell.text) {
-				return true
-			}
-			for i, word := range plainWord.FindAllString(cell.text, -1) {
-				if _, reg := lookUpReg(word); reg && i > 0 && p.Var(word) == nil {
-					return true
-				}
+			if att != nil && intel != nil {
+				return false, position{p.File, row[i].line}.errorMeaning("%s is in AT&T's notation, and %s in Intel's",
+					quoteTrimmed(att.text), quoteTrimmed(intel.text))
 			}
 		}
 	}
-	return p.Arch == "X86"
+	return intel != nil || att == nil && p.Arch == "X86", nil
+}
+
+// namesRegister reports whether an instruction has an operand that can only be a register.
+func (p parser) namesRegister(text string) bool {
+	for i, word := range plainWord.FindAllString(text, -1) {
+		if _, reg := lookUpReg(word); reg && i > 0 && p.Var(word) == nil {
+			return true
+		}
+	}
+	return false
 }

@@ -133,43 +133,37 @@ func TestOperandNotations(t *testing.T) {
 	}
 }
 
-func TestErrors(t *testing.T) {
-	const head, tail = "X86_64 T\n{ int x=0; }\n P0 | P1 ;\n", "\nexists (0:rax=0)\n"
-	for _, c := range []struct{ text, want string }{
-		{"", `f:1: found the end, expected the initial state in braces`},
-		{"AArch64 T\n{}\nP0;\nnop;" + tail, `f:1: found "AArch64", expected the architecture X86_64 or X86`},
-		{"X86_64\n{}\nP0;\nnop;" + tail, `f:1: found "X86_64", expected the architecture and the test's name`},
-		{"X86_64 T\nwhat\n{}\nP0;\nnop;" + tail, `f:2: found "what", expected KEY=VALUE`},
-		{"X86_64 T\n{ x=0;\n P0;", `f:2: found an initial state without an end, expected "}"`},
-		{"X86_64 T\n(* { x=0; }\n P0;", `f:2: found a comment without an end, expected *)`},
-		{"X86_64 T\n{ x==0; }\nP0;\nnop;" + tail, `f:2: found "==", expected ";"`},
-		{"X86_64 T\n{ 0:xmm1=0; }\nP0;\nnop;" + tail, `f:2: found "xmm1", expected a general register other than rsp`},
-		{"X86_64 T\n{ 0:rax=0;\n 0:eax=1; }\nP0;\nnop;" + tail, `f:3: 0:rax is given twice`},
-		{"X86_64 T\n{ int t[2]={1,2,3}; }\nP0;\nnop;" + tail, `f:2: found "3", expected "}": the array has no more elements`},
-		{head + "nop | nop | nop;" + tail, `f:4: found one more column, expected ";"`},
-		{"X86_64 T\n{}\nP0|P2;\nnop;" + tail, `f:3: found "P2", expected P1`},
-		{head + "nop | vmovdqu (x),%ymm0;" + tail, `f:4: the instruction "vmovdqu (x),%ymm0" is not supported in litmus tests; supported are: mov`},
-		{head + "nop |\n rep stosb;" + tail, `f:5: the instruction "rep stosb" is not supported`},
-		{head + "lock movl $1,(x) | nop;" + tail, `f:4: "lock movl $1,(x)" cannot have the lock prefix`},
-		{head + "lock incl %eax | nop;" + tail, `f:4: "lock incl %eax" cannot have the lock prefix`},
-		{head + "movl (x),(x) | nop;" + tail, `f:4: found "movl (x),(x)", expected operands that mov takes`},
-		{head + "movl (x) | nop;" + tail, `f:4: found "movl (x)", expected 2 operands for mov`},
-		{head + "movq %eax,(x) | nop;" + tail, `f:4: found "movq %eax,(x)", expected operands of one size`},
-		{head + "movl (%xmm0),%eax | nop;" + tail, `f:4: found "xmm0", expected`},
-		{head + "jmp L | nop;" + tail, `f:4: P0 has no label L`},
-		{head + "nop | nop" + tail, `f:4: found the end, expected ";"`},
-		{head + "nop | nop;\n", `f:4: found the end, expected exists, ~exists or forall after the code`},
-		{head + "nop | nop;\nexists (2:rax=0)", `f:5: found "2", expected a thread from 0 to 1`},
-		{head + "nop | nop;\nexists (z=0)", `f:5: z is no location of the test`},
-		{head + "nop | nop;\nexists (x=0", `f:5: found the end, expected ")"`},
-		{head + "nop | nop;\nexists x=0 x=1", `f:5: found "x", expected the end of the test, /\, \/ or =>`},
-		{head + "nop | nop;\nlocations [x y]\nexists x=0", `f:5: found "y", expected ";" or "]"`},
-	} {
-		_, err := Parse("f", c.text)
-		if err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%q gives\n%v\nwant\n%s", c.text, err, c.want)
+// TestTexts: the tests of testdata/tests.txt are read as it says.
+func TestTexts(t *testing.T) {
+	for _, c := range texts(t) {
+		test, err := Parse("f", c.text)
+		got := ""
+		if err != nil {
+			got = err.Error()
+		} else {
+			got = strings.TrimSpace(test.String())
+		}
+		if got != c.want {
+			t.Errorf("%s gives\n%s\nwant\n%s", c.name, got, c.want)
 		}
 	}
+}
+
+type textCase struct{ name, text, want string }
+
+// texts reads testdata/tests.txt, whose head describes it.
+func texts(t testing.TB) (all []textCase) {
+	t.Helper()
+	file, err := os.ReadFile("testdata/tests.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, block := range strings.Split(string(file), "\n== ")[1:] {
+		name, rest, _ := strings.Cut(block, "\n")
+		text, want, _ := strings.Cut(rest, "----\n")
+		all = append(all, textCase{name, text, strings.TrimSpace(want)})
+	}
+	return all
 }
 
 func TestAssemblerErrorsNameTheLine(t *testing.T) {
@@ -185,6 +179,9 @@ func TestAssemblerErrorsNameTheLine(t *testing.T) {
 
 func FuzzParse(f *testing.F) {
 	f.Add(sample)
+	for _, c := range texts(f) {
+		f.Add(c.text)
+	}
 	f.Add("X86 T\n{ x=0; }\nP0|P1;\nMOV [x],$1|MOV EAX,[x];\nlocations [x]\n~exists (1:EAX=0)\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		first, err := Parse("f", text)

@@ -71,3 +71,16 @@ func TestExpectations(t *testing.T) {
 		}
 	}
 }
+
+// FuzzParseExpectations: any text is read or refused with its line.
+func FuzzParseExpectations(f *testing.F) {
+	f.Add("Test T Allowed\nStates 2\n17   :>y=1; 0:RAX=0;\n3 *>y=1; 0:RAX=1;\nObservation T Sometimes 1 1\n")
+	f.Add("Test T Allowed\nHistogram (2 states)\n1 *>x=1;\n1 :>\n")
+	f.Add("Test T Allowed\nStates 99999999999999999999\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		all, err := ParseExpectations("e", text)
+		if err != nil && !strings.HasPrefix(err.Error(), "e:") || err == nil && len(all) == 0 {
+			t.Errorf("%d tests, %v", len(all), err)
+		}
+	})
+}
