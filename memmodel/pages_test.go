@@ -13,8 +13,6 @@ import (
 	"github.com/heddle-dmt/heddle/memmodel"
 	"github.com/heddle-dmt/heddle/memmodel/explore"
 	"github.com/heddle-dmt/heddle/memmodel/litmus"
-
-	"github.com/heddle-dmt/heddle/internal/testsize"
 )
 
 // A layout says where the locations of tests lie for the engine that works by

@@ -15,7 +15,7 @@ import (
 	"testing"
 
 	"github.com/heddle-dmt/heddle/emu/arch"
-	"github.com/heddle-dmt/heddle/emu/uc"
+	"github.com/heddle-dmt/heddle/emu/memlog"
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/recorder/memtrace"
 	"github.com/heddle-dmt/heddle/recorder/trace"
@@ -338,26 +338,26 @@ func (l *eventList) stack(thread string) uint64 {
 
 // piece is a part of the engine's log: entries, and the bytes that the kernel wrote.
 type piece struct {
-	entries []uc.MemoryEntry
+	entries []memlog.Entry
 	bytes   []byte
 }
 
-func (p *piece) Entries() []uc.MemoryEntry { return p.entries }
+func (p *piece) Entries() []memlog.Entry { return p.entries }
 
-func (p *piece) Bytes(e *uc.MemoryEntry) []byte {
-	if e.Kind != uc.MemoryKernel {
+func (p *piece) Bytes(e *memlog.Entry) []byte {
+	if e.Kind != memlog.Kernel {
 		return nil
 	}
 	return p.bytes
 }
 
 // log logs an entry of a thread, after the page of its address if that is new: zeros.
-func (l *eventList) log(thread string, e uc.MemoryEntry, data []byte) {
+func (l *eventList) log(thread string, e memlog.Entry, data []byte) {
 	p := piece{bytes: data}
 	if number := uint64(e.Addr) / arch.PageSize; !l.mapped[number] {
 		l.mapped[number] = true
-		p.entries = append(p.entries, uc.MemoryEntry{Kind: uc.MemoryZero, PC: number},
-			uc.MemoryEntry{Kind: uc.MemoryMap, Addr: arch.Addr(number * arch.PageSize), PC: number})
+		p.entries = append(p.entries, memlog.Entry{Kind: memlog.Zero, PC: number},
+			memlog.Entry{Kind: memlog.Map, Addr: arch.Addr(number * arch.PageSize), PC: number})
 	}
 	p.entries = append(p.entries, e)
 	l.memory.Add(&p, l.stamp(thread), 0)
@@ -366,14 +366,14 @@ func (l *eventList) log(thread string, e uc.MemoryEntry, data []byte) {
 // access adds a load, a store, or the two of an atomic instruction.
 func (l *eventList) access(thread, what, operand, place string) {
 	addr, size, value := l.operand(operand)
-	e := uc.MemoryEntry{Kind: uc.MemoryLoad, Addr: arch.Addr(addr), Size: uint16(size), Value: value, PC: uint64(l.place(place))}
+	e := memlog.Entry{Kind: memlog.Load, Addr: arch.Addr(addr), Size: uint16(size), Value: value, PC: uint64(l.place(place))}
 	switch what {
 	case "write":
-		e.Kind = uc.MemoryStore
+		e.Kind = memlog.Store
 	case "locked":
-		e.Flags = uc.FlagAtomic
+		e.Flags = memlog.FlagAtomic
 		l.log(thread, e, nil)
-		e.Kind = uc.MemoryStore
+		e.Kind = memlog.Store
 	}
 	l.log(thread, e, nil)
 }
@@ -381,9 +381,9 @@ func (l *eventList) access(thread, what, operand, place string) {
 // kernel adds an access of the kernel for a thread.
 func (l *eventList) kernel(thread, what, operand string) {
 	addr, size, value := l.operand(operand)
-	e := uc.MemoryEntry{Kind: uc.MemoryRead, Addr: arch.Addr(addr), PC: addr / arch.PageSize, Branches: uint32(size)}
+	e := memlog.Entry{Kind: memlog.Read, Addr: arch.Addr(addr), PC: addr / arch.PageSize, Branches: uint32(size)}
 	if what == "kernel-write" {
-		e.Kind = uc.MemoryKernel
+		e.Kind = memlog.Kernel
 	}
 	l.log(thread, e, bytes.Repeat([]byte{byte(value)}, int(size)))
 }
@@ -392,7 +392,7 @@ func (l *eventList) kernel(thread, what, operand string) {
 func (l *eventList) call(thread, place string) {
 	pc := uint64(l.place(place))
 	l.returns[thread] = append(l.returns[thread], pc+callSize)
-	l.log(thread, l.returnAddress(thread, uc.MemoryStore, pc), nil)
+	l.log(thread, l.returnAddress(thread, memlog.Store, pc), nil)
 }
 
 // leave adds the load of a return address.
@@ -401,13 +401,13 @@ func (l *eventList) leave(thread, place string) {
 	if len(calls) == 0 {
 		l.fail(thread+" return", "the thread is in no call")
 	}
-	l.log(thread, l.returnAddress(thread, uc.MemoryLoad, uint64(l.place(place))), nil)
+	l.log(thread, l.returnAddress(thread, memlog.Load, uint64(l.place(place))), nil)
 	l.returns[thread] = calls[:len(calls)-1]
 }
 
-func (l *eventList) returnAddress(thread string, kind uc.MemoryKind, pc uint64) uc.MemoryEntry {
+func (l *eventList) returnAddress(thread string, kind memlog.Kind, pc uint64) memlog.Entry {
 	calls := l.returns[thread]
-	return uc.MemoryEntry{
+	return memlog.Entry{
 		Kind: kind, Addr: arch.Addr(l.stack(thread) - 16*uint64(len(calls))), Size: 8, Value: calls[len(calls)-1], PC: pc,
 	}
 }
