@@ -16,15 +16,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/heddle-dmt/heddle/guest/kmem"
+	"github.com/heddle-dmt/heddle/guest/linux"
 	"github.com/heddle-dmt/heddle/guest/vfs"
 	"github.com/heddle-dmt/heddle/guest/wait"
-)
-
-// Limits, as /proc/sys/fs/inotify shows them.
-const (
-	MaxQueued    = 16384 // events of an instance
-	MaxInstances = 128   // of a user
-	MaxWatches   = 65536 // of a user
 )
 
 const (
@@ -81,7 +75,7 @@ type event struct {
 
 // NewInstance makes an instance of a user. EMFILE: the user has too many.
 func (y *System) NewInstance(uid uint32) (*Instance, unix.Errno) {
-	if y.instances[uid] >= MaxInstances {
+	if y.instances[uid] >= linux.InotifyMaxUserInstances {
 		return nil, unix.EMFILE
 	}
 	y.instances[uid]++
@@ -113,7 +107,7 @@ func (x *Instance) Add(i *vfs.Inode, mask uint32) (int32, unix.Errno) {
 		return w.wd, 0
 	}
 	y := x.system
-	if y.watches[x.uid] >= MaxWatches || !y.memory.Charge(kmem.Watch) {
+	if y.watches[x.uid] >= linux.InotifyMaxUserWatches || !y.memory.Charge(kmem.Watch) {
 		return 0, unix.ENOSPC
 	}
 	y.watches[x.uid]++
@@ -190,7 +184,7 @@ func (x *Instance) put(e event) {
 			return
 		}
 	}
-	if len(x.queue) >= MaxQueued || !x.system.memory.Charge(e.cost()) {
+	if len(x.queue) >= linux.InotifyMaxQueuedEvents || !x.system.memory.Charge(e.cost()) {
 		e = event{wd: -1, mask: unix.IN_Q_OVERFLOW}
 		x.system.memory.Force(e.cost())
 	}

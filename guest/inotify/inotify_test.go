@@ -11,6 +11,7 @@ import (
 	"github.com/heddle-dmt/heddle/emu/mem"
 	"github.com/heddle-dmt/heddle/guest/inotify"
 	"github.com/heddle-dmt/heddle/guest/kmem"
+	"github.com/heddle-dmt/heddle/guest/linux"
 	"github.com/heddle-dmt/heddle/guest/vfs"
 	"github.com/heddle-dmt/heddle/internal/deepcopy"
 )
@@ -112,7 +113,7 @@ func TestOverflow(t *testing.T) {
 	w := newWorld(t)
 	x := w.instance(t)
 	w.watch(t, x, "/tmp", unix.IN_CREATE)
-	for n := range inotify.MaxQueued + 10 {
+	for n := range linux.InotifyMaxQueuedEvents + 10 {
 		if errno := w.FS.Symlink(w.Ctx, "x", nil, fmt.Sprintf("/tmp/%d", n)); errno != 0 {
 			t.Fatal(errno)
 		}
@@ -128,7 +129,7 @@ func TestOverflow(t *testing.T) {
 		}
 		n++
 	}
-	if mask := binary.LittleEndian.Uint32(b[4:]); n != inotify.MaxQueued+1 || mask != unix.IN_Q_OVERFLOW {
+	if mask := binary.LittleEndian.Uint32(b[4:]); n != linux.InotifyMaxQueuedEvents+1 || mask != unix.IN_Q_OVERFLOW {
 		t.Errorf("%d reads, the last event is %x", n, mask)
 	}
 }
@@ -148,7 +149,7 @@ func TestMemoryIsGivenBack(t *testing.T) {
 		t.Errorf("%d bytes are left", used-before)
 	}
 	w.create(t, "/tmp/b")
-	for range inotify.MaxInstances {
+	for range linux.InotifyMaxUserInstances {
 		w.instance(t)
 	}
 	if _, errno := w.System.NewInstance(5); errno != unix.EMFILE {

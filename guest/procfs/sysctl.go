@@ -7,11 +7,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/heddle-dmt/heddle/guest/inotify"
-	"github.com/heddle-dmt/heddle/guest/ipc/mqueue"
 	"github.com/heddle-dmt/heddle/guest/ipc/msg"
 	"github.com/heddle-dmt/heddle/guest/ipc/sem"
 	"github.com/heddle-dmt/heddle/guest/ipc/shm"
+	"github.com/heddle-dmt/heddle/guest/linux"
 	"github.com/heddle-dmt/heddle/guest/vfs"
 )
 
@@ -68,19 +67,19 @@ var procSys = fixedFolder("sys",
 		constantFile("file-max", fmt.Sprintln(fileMax)),
 		constantFile("file-nr", fmt.Sprintf("0\t0\t%d\n", fileMax)),
 		fixedFolder("inotify",
-			constantFile("max_queued_events", fmt.Sprintln(inotify.MaxQueued)),
-			constantFile("max_user_instances", fmt.Sprintln(inotify.MaxInstances)),
-			constantFile("max_user_watches", fmt.Sprintln(inotify.MaxWatches)),
+			constantFile("max_queued_events", fmt.Sprintln(linux.InotifyMaxQueuedEvents)),
+			constantFile("max_user_instances", fmt.Sprintln(linux.InotifyMaxUserInstances)),
+			constantFile("max_user_watches", fmt.Sprintln(linux.InotifyMaxUserWatches)),
 		),
 		setting("lease-break-time", func(fs *vfs.FS) *int32 { return &fs.Leases.BreakTime }),
 		setting("leases-enable", func(fs *vfs.FS) *int32 { return &fs.Leases.Enabled }),
 		constantFile("mount-max", "100000\n"),
 		fixedFolder("mqueue",
-			constantFile("msg_default", fmt.Sprintln(mqueue.DefaultMessages)),
-			constantFile("msg_max", fmt.Sprintln(mqueue.MaxMessages)),
-			constantFile("msgsize_default", fmt.Sprintln(mqueue.DefaultSize)),
-			constantFile("msgsize_max", fmt.Sprintln(mqueue.MaxSize)),
-			constantFile("queues_max", fmt.Sprintln(mqueue.MaxQueues)),
+			constantFile("msg_default", fmt.Sprintln(linux.MqueueDefaultMessages)),
+			constantFile("msg_max", fmt.Sprintln(linux.MqueueMaxMessages)),
+			constantFile("msgsize_default", fmt.Sprintln(linux.MqueueDefaultSize)),
+			constantFile("msgsize_max", fmt.Sprintln(linux.MqueueMaxSize)),
+			constantFile("queues_max", fmt.Sprintln(linux.MqueueMaxQueues)),
 		),
 		constantFile("nr_open", fmt.Sprintln(MaxOpenFiles)),
 		constantFile("overflowgid", "65534\n"),

@@ -21,19 +21,16 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/heddle-dmt/heddle/guest/kmem"
+	"github.com/heddle-dmt/heddle/guest/linux"
 	"github.com/heddle-dmt/heddle/guest/vfs"
 	"github.com/heddle-dmt/heddle/guest/wait"
 )
 
-// Limits, as /proc/sys/fs/mqueue shows them, and those of privileged processes
-// (include/linux/ipc_namespace.h).
+// MaxPriority is the highest priority of a message.
+const MaxPriority = 32767
+
+// Limits of queues that privileged processes make (include/linux/ipc_namespace.h).
 const (
-	MaxQueues          = 256
-	MaxMessages        = 10
-	MaxSize            = 8192 // of a message, in bytes
-	DefaultMessages    = 10
-	DefaultSize        = 8192
-	MaxPriority        = 32767
 	privilegedMessages = 65536
 	privilegedSize     = 16 << 20
 )
@@ -105,14 +102,14 @@ func promise(a *Attr) uint64 {
 // Create makes a queue; without attr it has the default attributes. ENOSPC: there
 // are too many. EMFILE: the user's queues would be too large.
 func (y *System) Create(c *Creator, attr *Attr) (*Queue, unix.Errno) {
-	if y.count >= MaxQueues && !c.Resource {
+	if y.count >= linux.MqueueMaxQueues && !c.Resource {
 		return nil, unix.ENOSPC
 	}
-	a := Attr{Messages: DefaultMessages, Size: DefaultSize}
+	a := Attr{Messages: linux.MqueueDefaultMessages, Size: linux.MqueueDefaultSize}
 	if attr != nil {
 		a.Messages, a.Size = attr.Messages, attr.Size
 	}
-	most, longest := int64(MaxMessages), int64(MaxSize)
+	most, longest := int64(linux.MqueueMaxMessages), int64(linux.MqueueMaxSize)
 	if c.Resource {
 		most, longest = privilegedMessages, privilegedSize
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/heddle-dmt/heddle/guest/ipc/mqueue"
 	"github.com/heddle-dmt/heddle/guest/kmem"
+	"github.com/heddle-dmt/heddle/guest/linux"
 	"github.com/heddle-dmt/heddle/internal/deepcopy"
 )
 
@@ -196,7 +197,7 @@ func TestLimits(t *testing.T) {
 			t.Errorf("%d messages of %d: %v, want %v", c.messages, c.size, errno, c.errno)
 		}
 	}
-	for n := 4; n < mqueue.MaxQueues; n++ {
+	for n := 4; n < linux.MqueueMaxQueues; n++ {
 		newQueue(t, y, 1)
 	}
 	if _, errno := y.Create(user, nil); errno != unix.ENOSPC {
