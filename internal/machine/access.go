@@ -56,13 +56,13 @@ func (m *Machine) IsControlled() bool { return m.state.control != nil }
 // InOperation reports whether a thread is in a synchronization operation, in a run in which
 // operations are recognized.
 func (m *Machine) InOperation(t arch.ThreadID) bool {
-	return m.state.recording.syncs.InOperation(t)
+	return m.state.recording.syncs.recognizer.InOperation(t)
 }
 
 // OperationArguments are the arguments of the synchronization operation that a thread is in,
 // if it is in one, in a run in which operations are recognized.
 func (m *Machine) OperationArguments(t arch.ThreadID) (arguments [3]uint64, inside bool) {
-	return m.state.recording.syncs.Arguments(t)
+	return m.state.recording.syncs.recognizer.Arguments(t)
 }
 
 // StoresAreVisible reports whether it is known that no store waits in a store buffer.

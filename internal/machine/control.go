@@ -27,7 +27,7 @@ type control struct {
 	controller sched.Controller
 	needs      sched.Needs
 	enforcer   *enforce.Enforcer // the controller, if it is one
-	syncs      *syncops.Recording
+	recognizer *syncops.Recognizer
 	recorder   *recorder.Recorder
 	threads    nearmap.Map[arch.ThreadID, *controlledThread]
 	blocked    []arch.ThreadID // by the kernel, since the end of the last quantum
@@ -122,7 +122,7 @@ func (c *control) shouldResume(at sched.SyncPoint) bool {
 	c.point = at
 	p := &c.point
 	p.Thread, p.Now, p.Instructions = c.recorder.Thread(), c.recorder.Time(), c.recorder.Retired()
-	p.Name, p.InOperation = c.syncs.Name(p.Thread), c.syncs.InOperation(p.Thread)
+	p.Name, p.InOperation = c.recognizer.Name(p.Thread), c.recognizer.InOperation(p.Thread)
 	if p.Name == "" {
 		p.Name = "1" // the first thread has its name when it has run
 	}
@@ -131,9 +131,9 @@ func (c *control) shouldResume(at sched.SyncPoint) bool {
 	return resumes
 }
 
-// Admit implements syncops.Gate. Futex calls are system calls; starts and ends have points of
-// their own.
-func (c *control) Admit(e *event.Sync) bool {
+// admits asks about the begin or the end of an operation, and returns whether its thread may
+// continue. Futex calls are system calls; starts and ends have points of their own.
+func (c *control) admits(e *event.Sync) bool {
 	switch {
 	case e.Op == event.OpAtomic:
 		c.reportAtomic(e)
@@ -151,8 +151,8 @@ func (c *control) Admit(e *event.Sync) bool {
 	}
 }
 
-// AddAllocation implements syncops.HeapSink.
-func (c *control) AddAllocation(e *event.Heap) {
+// observeAllocation reports a call of an allocator.
+func (c *control) observeAllocation(e *event.Heap) {
 	if !c.needs.Allocations {
 		return
 	}
@@ -169,7 +169,7 @@ func (c *control) Issue(_ *recorder.Recorder, _ *kernel.Task, e *event.Syscall) 
 		c.controller.Observe(&c.gate, sched.ThreadEvent{Kind: sched.HandlerReturned, Thread: e.Thread, Instructions: e.Instructions})
 		return
 	}
-	if c.syncs.InOperation(e.Thread) {
+	if c.recognizer.InOperation(e.Thread) {
 		if c.needs.Kills && e.Number == unix.SYS_TGKILL {
 			c.controller.Observe(&c.gate, sched.ThreadEvent{Kind: sched.SignalSent, Thread: e.Thread})
 		}
@@ -210,7 +210,7 @@ func (c *control) withholdSignals(o *override, t *kernel.Task) {
 	}
 	o.setHold(t.ID(), signalHold{
 		always:      c.needs.SignalHolds && c.controller.HoldsSignals(t.ID()),
-		outsideCall: c.needs.WholeOperations && c.syncs.InOperation(t.ID()),
+		outsideCall: c.needs.WholeOperations && c.recognizer.InOperation(t.ID()),
 	})
 }
 

@@ -148,10 +148,10 @@ func (m *Machine) askAtAtomic(t *kernel.Task, stop arch.Stop) {
 	}
 	var r arch.Regs
 	m.cpu.Regs(&r)
-	library, linker := c.syncs.Library(t.ID(), arch.Addr(r.RIP))
+	library, linker := c.recognizer.Library(t.ID(), arch.Addr(r.RIP))
 	m.cpu.AdmitAtomic(true)
 	s := c.thread(t.ID())
-	if linker || c.syncs.InOperation(t.ID()) {
+	if linker || c.recognizer.InOperation(t.ID()) {
 		s.atomic = false
 		return
 	}

@@ -80,7 +80,7 @@ func (m *Machine) applyVerdict(t arch.ThreadID, core arch.CoreID, stop arch.Stop
 func (c *control) reportWaitsAndExits() {
 	for _, t := range c.blocked {
 		c.thread(t).waited = true
-		c.controller.Blocked(&c.gate, t, c.syncs.InOperation(t))
+		c.controller.Blocked(&c.gate, t, c.recognizer.InOperation(t))
 	}
 	for _, t := range c.exited {
 		c.gate.Forget(t)

@@ -14,7 +14,6 @@ import (
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/recorder/pt"
 	"github.com/heddle-dmt/heddle/recorder/replay"
-	"github.com/heddle-dmt/heddle/recorder/syncops"
 	"github.com/heddle-dmt/heddle/recorder/trace"
 	"github.com/heddle-dmt/heddle/sched"
 )
@@ -54,8 +53,8 @@ type recording struct {
 	rec       *recorder.Recorder
 	steps     *replay.Tracker
 	decisions *trace.Stream
-	delays    *delayLog // nil unless stores wait
-	syncs     *syncops.Recording
+	delays    *delayLog      // nil unless stores wait
+	syncs     *syncRecording // nil unless operations are recognized
 }
 
 // setUpRecording sets up the recordings of the configuration.
@@ -90,6 +89,9 @@ func (m *Machine) startRecordings(parts []recorder.Recording) {
 	s.clock.recorder = s.recording.rec
 	if s.control != nil {
 		s.control.recorder = s.recording.rec
+	}
+	if s.recording.syncs != nil {
+		s.recording.syncs.recorder = s.recording.rec
 	}
 }
 

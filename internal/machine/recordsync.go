@@ -23,14 +23,6 @@ type SyncRecord struct {
 	Heap bool
 }
 
-// customOperations are the custom operations and the functions of allocators.
-func (c *SyncRecord) customOperations() []syncops.Custom {
-	if !c.Heap {
-		return c.Custom
-	}
-	return append(slices.Clone(c.Custom), syncops.HeapFunctions()...)
-}
-
 // recordSync sets up the recording of synchronization operations, if there is
 // to be one.
 func (m *Machine) recordSync() ([]recorder.Recording, error) {
@@ -62,14 +54,12 @@ func (m *Machine) customSync() []syncops.Custom {
 // there is one, and for the controller.
 func (m *Machine) recognizeOperations(to *trace.Writer, r *SyncRecord) ([]recorder.Recording, error) {
 	c := m.state.control
-	config := syncops.Config{Custom: r.customOperations(), Atomics: r.Atomics, Open: m.openSymbols, Breakpoints: m.breakpoints}
-	var gate syncops.Gate
+	config := syncops.Config{Custom: r.Custom, Atomics: r.Atomics, Heap: r.Heap, Open: m.openSymbols, Breakpoints: m.breakpoints}
 	if c != nil {
-		gate = c
-		config.TellHeap, config.Schedules = c.needs.Allocations, c.needs.SchedulePoints
+		config.Heap, config.Schedules = r.Heap || c.needs.Allocations, c.needs.SchedulePoints
 		config.Breakpoints = slices.Concat(m.breakpoints, c.needs.Addresses)
 	}
-	v, err := syncops.NewRecording(to, m.cpu, config, gate)
+	v, err := m.newSyncRecording(to, config, r.Heap)
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +70,7 @@ func (m *Machine) recognizeOperations(to *trace.Writer, r *SyncRecord) ([]record
 	if c == nil {
 		return []recorder.Recording{v}, nil
 	}
-	c.syncs = v
+	c.recognizer = v.recognizer
 	return []recorder.Recording{v, c}, nil
 }
 
@@ -110,7 +100,7 @@ func (r *recording) recognitionText() string {
 	if r.syncs == nil {
 		return ""
 	}
-	return r.syncs.Recognition()
+	return r.syncs.recognizer.Recognition()
 }
 
 // openSymbols opens a file of symbols where the guest has it.

@@ -36,7 +36,7 @@ func (m *Machine) TakeOver(s *Snapshot, level mem.Level) {
 	m.DropState()
 	m.ram.Import(s.generation, level)
 	m.state = deepcopy.Copy(deepcopy.For(m.bound...), s.state)
-	m.state.recording.syncs.Rearm()
+	m.state.recording.syncs.recognizer.Rearm()
 	m.done, m.endedFromOutside = false, false
 	m.result = Result{}
 }

@@ -35,8 +35,6 @@ type Custom struct {
 	// Success says which results mean that the effect at the return took place;
 	// the default is any.
 	Success Outcome `json:"success,omitempty" yaml:"success" mapstructure:"success"`
-
-	heap bool // stands for HeapFunctions
 }
 
 // Address is an address in a file, without the bias of its mapping; 0: none.
@@ -60,9 +58,9 @@ func (a Address) MarshalText() ([]byte, error) {
 // Effect is the effect of a custom operation on its object.
 type Effect string
 
-// NoEffect is that of an operation that orders nothing for the program and is for a
-// Gate alone: it is not kept, and if it is an allocator's, it is reported to a HeapSink
-// as others are.
+// NoEffect is that of an operation that orders nothing for the program
+// (Recognizer.OrdersNothing). If it is an allocator's, it is reported to Sink.AddAllocation as
+// well.
 const NoEffect Effect = "none"
 
 // When is when it does so.
@@ -187,6 +185,7 @@ func matchesFile(want, name string) bool {
 type fixed struct {
 	custom      []Custom
 	customNames map[string][]*Custom
+	effectless  []event.ObjectID // of the custom operations without effect
 	byName      map[string]*function
 	heap        map[string]*function // allocators, if they are recognised
 
@@ -198,25 +197,26 @@ type fixed struct {
 // of another machine.
 func (*fixed) BoundInSnapshot() {}
 
-func newFixed(custom []Custom, schedules bool) *fixed {
+func newFixed(config *Config) *fixed {
 	x := &fixed{
-		customNames: map[string][]*Custom{}, byName: map[string]*function{},
+		custom: config.Custom, customNames: map[string][]*Custom{}, byName: map[string]*function{},
 		routine:    &function{name: "once routine", kind: routine},
 		destructor: &function{name: "destructor", kind: destructor, op: event.OpKeyDestructor, success: always},
 	}
-	for i := range custom {
-		switch c := &custom[i]; {
-		case c.heap:
-			x.heap = allocators()
-		case c.Address == 0:
+	for i := range x.custom {
+		c := &x.custom[i]
+		if c.Address == 0 {
 			x.customNames[c.Name] = append(x.customNames[c.Name], c)
-			fallthrough
-		default:
-			x.custom = append(x.custom, *c)
+		}
+		if c.Effect == NoEffect {
+			x.effectless = append(x.effectless, identify(functionObject(c.Name)))
 		}
 	}
-	if schedules {
-		x.heap = gatedAllocators()
+	if config.Heap {
+		x.heap = allocators()
+	}
+	if config.Schedules {
+		x.heap = orderedAllocators()
 		x.body = &function{name: "thread routine", kind: body}
 	}
 	x.spinInit, x.spinUnlock = x.functionOf("pthread_spin_init", ""), x.functionOf("pthread_spin_unlock", "")

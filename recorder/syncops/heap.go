@@ -1,18 +1,9 @@
 package syncops
 
 import (
-	"slices"
-
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/recorder/event"
-	"github.com/heddle-dmt/heddle/recorder/trace"
 )
-
-// HeapSink is a Sink that takes calls of allocators, too, if Config.Custom has
-// HeapFunctions.
-type HeapSink interface {
-	AddAllocation(*event.Heap)
-}
 
 // shape gives the meaning of the arguments of an allocator's function, numbered from 1; 0 is
 // none.
@@ -38,15 +29,6 @@ var shapes = map[string]shape{
 	"cfree":          {op: event.HeapFree, old: 1},
 }
 
-// HeapFunctions is a Custom that stands for no operation: it has the calls of
-// malloc and its kin reported to a HeapSink.
-func HeapFunctions() []Custom { return []Custom{{heap: true}} }
-
-// keepsHeap reports whether HeapFunctions are among custom operations.
-func keepsHeap(list []Custom) bool {
-	return slices.ContainsFunc(list, func(c Custom) bool { return c.heap })
-}
-
 // allocators are the functions of shapes, by name.
 func allocators() map[string]*function {
 	all := map[string]*function{}
@@ -56,8 +38,8 @@ func allocators() map[string]*function {
 	return all
 }
 
-// gatedAllocators are allocators as operations that a Gate is asked about.
-func gatedAllocators() map[string]*function {
+// orderedAllocators are allocators as operations (Config.Schedules).
+func orderedAllocators() map[string]*function {
 	all := allocators()
 	for _, f := range all {
 		f.kind, f.op, f.success = operation, event.OpAllocate, always
@@ -82,10 +64,6 @@ func (r *Recognizer) enterAllocator(t *thread, f *frame, at *event.Stamp) {
 }
 
 func (r *Recognizer) emitHeap(t *thread, f *frame, at *event.Stamp, phase event.Phase, block uint64) {
-	sink, ok := r.sink.(HeapSink)
-	if !ok {
-		return
-	}
 	s := f.function.heap
 	arg := func(n int8) uint64 {
 		if n == 0 {
@@ -101,7 +79,7 @@ func (r *Recognizer) emitHeap(t *thread, f *frame, at *event.Stamp, phase event.
 	if s.times > 0 {
 		e.Size *= arg(s.times)
 	}
-	sink.AddAllocation(&e)
+	r.sink.AddAllocation(&e)
 }
 
 // allocated records the return of an allocator's function.
@@ -117,18 +95,4 @@ func (r *Recognizer) allocated(t *thread, f *frame, rax uint64, at *event.Stamp)
 		block, _ = r.readWord(t.space.as, arch.Addr(f.args[s.into-1]), 8)
 	}
 	r.emitHeap(t, f, at, event.Return, block)
-}
-
-// AddAllocation implements HeapSink.
-func (v *Recording) AddAllocation(e *event.Heap) {
-	if h, ok := v.gate.(HeapSink); ok {
-		h.AddAllocation(e)
-	}
-	w := v.current.Trace()
-	if w == nil || !v.keepHeap {
-		return
-	}
-	n := v.current.Next()
-	e.Seq, e.Sync = n.Seq, n.Sync
-	trace.Put(w.Stream(trace.Heap, 0), e)
 }

@@ -35,6 +35,9 @@ type location struct {
 // identify is the id that belongs to a name.
 func identify(name string) event.ObjectID { return event.ObjectID(xxh3.HashString(name)) }
 
+// functionObject is the name of the object of all calls of a function.
+func functionObject(name string) string { return "function:" + name }
+
 // announceObject names an object to the sink, and returns its id.
 func (r *Recognizer) announceObject(at *event.Stamp, name string, addr arch.Addr) event.ObjectID {
 	id := identify(name)

@@ -123,7 +123,7 @@ func (r *Recognizer) findObject(t *thread, f *frame, at *event.Stamp) {
 		f.id = r.semaphoreObject(at, t.space, f.addr)
 	case theFunction:
 		f.addr = f.entry
-		f.id = r.announceObject(at, "function:"+fn.name, 0)
+		f.id = r.announceObject(at, functionObject(fn.name), 0)
 	}
 	if fn.second > 0 {
 		f.second = r.objectAt(t, at, arch.Addr(f.args[fn.second-1]), false).id

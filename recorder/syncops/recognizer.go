@@ -1,6 +1,8 @@
 package syncops
 
 import (
+	"slices"
+
 	"golang.org/x/sys/unix"
 
 	"github.com/heddle-dmt/heddle/emu"
@@ -17,6 +19,8 @@ import (
 type Sink interface {
 	AddSync(*event.Sync)
 	AddObject(*event.Object)
+	// AddAllocation takes a call of an allocator: see Config.Heap.
+	AddAllocation(*event.Heap)
 }
 
 // Engine is the part of the processor that a Recognizer needs: emu.CPU has it.
@@ -37,12 +41,11 @@ type Config struct {
 	// Open opens files of the guest, to look for split-off symbols; nil: none
 	// are looked for.
 	Open OpenFunc
-	// TellHeap has calls of allocators reported to the Gate of a Recording, if it is a HeapSink,
-	// also when they are not kept.
-	TellHeap bool
-	// Schedules makes calls of allocators operations, OpAllocate, which the Gate of a
-	// Recording is asked about and which are not kept; and it adds the returns of the
-	// routines that threads were made for, OpThreadReturn.
+	// Heap has the calls of malloc and its kin reported to Sink.AddAllocation.
+	Heap bool
+	// Schedules makes calls of allocators operations, OpAllocate, which order nothing for the
+	// program; and it adds the returns of the routines that threads were made for,
+	// OpThreadReturn.
 	Schedules bool
 	// Atomics adds atomic instructions and fences outside of operations; the
 	// engine must log them.
@@ -95,7 +98,7 @@ func (*host) BoundInSnapshot() {}
 // New makes a Recognizer of a run that has not begun.
 func New(engine Engine, sink Sink, c Config) *Recognizer {
 	return &Recognizer{
-		atomics: c.Atomics, host: &host{engine: engine, open: c.Open, others: c.Breakpoints}, sink: sink, fixed: newFixed(c.Custom, c.Schedules),
+		atomics: c.Atomics, host: &host{engine: engine, open: c.Open, others: c.Breakpoints}, sink: sink, fixed: newFixed(&c),
 		spaces: map[*mm.AddressSpace]*space{}, files: map[*mm.Object]*file{},
 		objects: map[location]*object{}, announced: map[event.ObjectID]bool{}, returns: map[arch.Addr]bool{},
 	}
@@ -114,6 +117,15 @@ func (r *Recognizer) Recognition() string {
 	}
 	return "symbols"
 }
+
+// OrdersNothing reports whether an operation orders nothing for the program: it is one for a
+// controller alone, which no trace has.
+func (r *Recognizer) OrdersNothing(e *event.Sync) bool {
+	return e.Op == event.OpAllocate || e.Op == event.OpCustom && slices.Contains(r.fixed.effectless, e.Object)
+}
+
+// Rearm reports that the engine is another one than before.
+func (r *Recognizer) Rearm() { r.stale = true }
 
 // Name is the run-independent name of a live thread.
 func (r *Recognizer) Name(id arch.ThreadID) string {
@@ -178,9 +190,9 @@ func (r *Recognizer) Running(task *kernel.Task, at event.Stamp) {
 	r.refreshEngine(t)
 }
 
-// skipUnwatched is Running for a thread that needs nothing where it is, after
+// SkipUnwatched is Running for a thread that needs nothing where it is, after
 // this number of retired instructions. It returns false if the thread may need something.
-func (r *Recognizer) skipUnwatched(id arch.ThreadID, instructions uint64) bool {
+func (r *Recognizer) SkipUnwatched(id arch.ThreadID, instructions uint64) bool {
 	t := r.threads.At(id)
 	if t == nil || t.space == nil || t.signals > 0 || t.dying || r.stale || r.armed != r.host.armed || r.atomics {
 		return false
