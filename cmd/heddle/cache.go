@@ -306,16 +306,16 @@ func (a *app) cacheAdd(ctx context.Context, flags *pflag.FlagSet, f runFlags, ar
 	if err != nil {
 		return err
 	}
-	job, err := a.newJob(options, f, args)
+	j, err := a.newJob(options, f, args)
 	if err != nil {
 		return err
 	}
-	stdin, err := job.OpenStdin()
+	stdin, err := j.OpenStdin()
 	if err != nil {
 		return err
 	}
 	defer stdin.Close()
-	c := job.Config()
+	c := j.Config()
 	c.Closed = [3]bool{} // the run has none of heddle's own streams
 	c.Stdin, c.Stdout, c.Stderr = stdin.Reader, io.Discard, io.Discard
 	tern.MakeReadOnly(&c)

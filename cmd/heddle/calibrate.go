@@ -12,8 +12,8 @@ import (
 
 	"github.com/heddle-dmt/heddle/cmd/heddle/calibrate"
 	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/internal/job"
 	"github.com/heddle-dmt/heddle/internal/outfile"
-	"github.com/heddle-dmt/heddle/internal/runoptions"
 	"github.com/heddle-dmt/heddle/internal/yamlfile"
 )
 
@@ -87,7 +87,7 @@ func processorName(read func(string) ([]byte, error)) string {
 
 // loadCosts puts the costs of a file that calibrate wrote, or of the costs
 // section of any other, over those in the options.
-func loadCosts(path string, options *runoptions.Options) error {
+func loadCosts(path string, options *job.Options) error {
 	file := struct {
 		Costs arch.Costs `mapstructure:"costs"`
 	}{options.Costs}
@@ -96,7 +96,7 @@ func loadCosts(path string, options *runoptions.Options) error {
 		return err
 	}
 	options.Costs = file.Costs
-	if wrong, ok := runoptions.CheckCosts(file.Costs).(*runoptions.FieldError); ok {
+	if wrong, ok := job.CheckCosts(file.Costs).(*job.FieldError); ok {
 		return read.Wrong(wrong.Field, wrong.Found, wrong.Allowed)
 	}
 	return nil

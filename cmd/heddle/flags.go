@@ -13,7 +13,7 @@ import (
 
 	"github.com/heddle-dmt/heddle/internal/cli"
 	"github.com/heddle-dmt/heddle/internal/errs"
-	"github.com/heddle-dmt/heddle/internal/runoptions"
+	"github.com/heddle-dmt/heddle/internal/job"
 	"github.com/heddle-dmt/heddle/internal/yamlfile"
 	"github.com/heddle-dmt/heddle/memmodel"
 	"github.com/heddle-dmt/heddle/memmodel/storebuffer"
@@ -39,7 +39,7 @@ const (
 
 // machineFlags are the flags of `heddle run` that configure the machine: each
 // overrides the field of that path in a configuration file. Fallback is the default, where it
-// is not the field's in runoptions.Default.
+// is not the field's in job.DefaultOptions.
 var machineFlags = []struct {
 	group, name, field, usage string
 	value                     func() *flagValue
@@ -131,7 +131,7 @@ func fieldText(options any, name string) string {
 // defaultField is the default of the field with a path, "sched.policy", as text; a zero
 // value has none.
 func defaultField(path string) string {
-	options := runoptions.Default()
+	options := job.DefaultOptions()
 	options.Sched = options.Sched.WithDefaults()
 	top, rest, nested := strings.Cut(path, ".")
 	if nested {
@@ -145,7 +145,7 @@ func defaultField(path string) string {
 
 // sayIgnored says which flags of the command line have no effect with the others, unless the
 // command is to leave remarks out.
-func (a *app) sayIgnored(flags *pflag.FlagSet, run runFlags, options runoptions.Options) {
+func (a *app) sayIgnored(flags *pflag.FlagSet, run runFlags, options job.Options) {
 	if run.quiet {
 		return
 	}
@@ -217,9 +217,9 @@ func commit() *flagValue { return text("WHEN") }
 
 func folder() *flagValue { return text("DIR") }
 
-func stopOrENOSYS() *flagValue { return text(runoptions.Stop + "|" + runoptions.ENOSYS) }
+func stopOrENOSYS() *flagValue { return text(job.UnknownStop + "|" + job.UnknownENOSYS) }
 
-// text is any text, which runoptions.Options.Check checks.
+// text is any text, which job.Options.Check checks.
 func text(kind string) *flagValue {
 	return &flagValue{kind: kind, check: func(string) error { return nil }}
 }
@@ -257,13 +257,13 @@ func yes() *flagValue {
 
 func size() *flagValue {
 	return &flagValue{kind: "SIZE", check: func(text string) error {
-		return new(runoptions.Size).UnmarshalText([]byte(text))
+		return new(job.Size).UnmarshalText([]byte(text))
 	}}
 }
 
 func mounts() *flagValue {
 	return &flagValue{kind: "HOST:GUEST", list: true, check: func(text string) error {
-		return new(runoptions.Mount).UnmarshalText([]byte(text))
+		return new(job.Mount).UnmarshalText([]byte(text))
 	}}
 }
 
@@ -296,8 +296,8 @@ func addMachineFlags(flags *pflag.FlagSet) {
 
 // machineOptions reads the configuration file, if one is named, and the flags
 // that were given over it, and then the file of costs, if one is named.
-func machineOptions(flags *pflag.FlagSet, config, costs string) (runoptions.Options, error) {
-	options := runoptions.Default()
+func machineOptions(flags *pflag.FlagSet, config, costs string) (job.Options, error) {
+	options := job.DefaultOptions()
 	file, err := yamlfile.LoadBound(config, &options, func(v *viper.Viper) {
 		for _, f := range machineFlags {
 			if flag := flags.Lookup(f.name); flag.Changed {
@@ -309,7 +309,7 @@ func machineOptions(flags *pflag.FlagSet, config, costs string) (runoptions.Opti
 		return options, err
 	}
 	err = options.Check()
-	var wrong *runoptions.FieldError
+	var wrong *job.FieldError
 	if errors.As(err, &wrong) {
 		err = explain(wrong, flags, config, file)
 	}
@@ -321,7 +321,7 @@ func machineOptions(flags *pflag.FlagSet, config, costs string) (runoptions.Opti
 
 // explain says of a wrong field which flag, or which line of the file, it
 // comes from.
-func explain(wrong *runoptions.FieldError, flags *pflag.FlagSet, config string, file *yamlfile.File) error {
+func explain(wrong *job.FieldError, flags *pflag.FlagSet, config string, file *yamlfile.File) error {
 	field, _, _ := strings.Cut(wrong.Field, "[")
 	for _, f := range machineFlags {
 		if f.field == field && (flags.Changed(f.name) || config == "") {
@@ -333,7 +333,7 @@ func explain(wrong *runoptions.FieldError, flags *pflag.FlagSet, config string, 
 
 // repeatCommand is the command line that repeats a run exactly: the machine's
 // flags that were given, with cores and seed always, and the program.
-func repeatCommand(flags *pflag.FlagSet, run runFlags, options runoptions.Options, args []string) string {
+func repeatCommand(flags *pflag.FlagSet, run runFlags, options job.Options, args []string) string {
 	words := []string{"heddle", "run", "--cores=" + strconv.Itoa(options.Cores), "--seed=" + strconv.FormatUint(options.Seed, 10)}
 	if run.config != "" {
 		words = append(words, "--config="+run.config)

@@ -114,12 +114,12 @@ func (a *app) frostRun(ctx context.Context, flags *pflag.FlagSet, f *frostFlags,
 	}
 	limited, cancel := machine.WithTimeLimit(ctx, f.timeLimit)
 	defer cancel()
-	job, stdin, err := a.open(limited, flags, f.runFlags, args)
+	j, stdin, err := a.open(limited, flags, f.runFlags, args)
 	if err != nil {
 		return err
 	}
 	defer stdin.Close()
-	c := job.Config()
+	c := j.Config()
 	c.Stdin = stdin.Reader
 	a.setOutputs(limited, &c)
 	if f.nameRaces {

@@ -22,9 +22,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/heddle-dmt/heddle/experiments/sweep/worker"
+	"github.com/heddle-dmt/heddle/experiments/sweep"
 	"github.com/heddle-dmt/heddle/internal/cli"
 	"github.com/heddle-dmt/heddle/internal/errs"
+	"github.com/heddle-dmt/heddle/internal/job"
 	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/internal/stdfds"
 )
@@ -108,7 +109,7 @@ func (a *app) execute(ctx context.Context, args []string) (status int) {
 		if own.err != nil && errors.Is(err, own.err) {
 			err = errOwnOutput.Wrap(reason(err))
 		}
-		a.say("%v", worker.Explained(err))
+		a.say("%v", job.Explained(err))
 	}
 	return exitFailure
 }
@@ -223,7 +224,8 @@ bit; another seed gives another interleaving.`,
 		cli.WriteUsage(c.OutOrStderr(), c)
 		return nil
 	})
-	root.AddCommand(a.runCommand(), a.recordCommand(), a.replayCommand(), a.minimizeCommand(), a.reproduceCommand(), a.frostCommand(), a.traceCommand(), a.experimentCommand(), a.scheduleCommand(), a.cacheCommand(), a.litmusCommand(), a.racesCommand(), a.syscallsCommand(), a.calibrateCommand(), a.doctorCommand(), a.versionCommand(), a.manCommand(), a.workerCommand())
+	root.AddCommand(a.runCommand(), a.recordCommand(), a.replayCommand(), a.minimizeCommand(), a.reproduceCommand(), a.frostCommand(), a.traceCommand(), a.experimentCommand(), a.scheduleCommand(), a.cacheCommand(), a.litmusCommand(), a.racesCommand(), a.syscallsCommand(), a.calibrateCommand(), a.doctorCommand(), a.versionCommand(), a.manCommand(),
+		a.workerCommand(job.WorkerCommand, job.ServeWorker), a.workerCommand(sweep.ShortenCommand, sweep.ServeShortening))
 	// An unknown command is an error that cobra makes itself.
 	root.Args = ofCommands
 	root.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }

@@ -229,12 +229,12 @@ func (a *app) record(ctx context.Context, flags *pflag.FlagSet, f runFlags, rec 
 	}
 	limited, cancel := machine.WithTimeLimit(ctx, f.timeLimit)
 	defer cancel()
-	job, stdin, err := a.open(limited, flags, f, args)
+	j, stdin, err := a.open(limited, flags, f, args)
 	if err != nil {
 		return nil, err
 	}
 	defer stdin.Close()
-	c := job.Config()
+	c := j.Config()
 	c.Stdin = stdin.Reader
 	if rec.serial {
 		if err := c.Schedulable(); err != nil {
@@ -256,7 +256,7 @@ func (a *app) record(ctx context.Context, flags *pflag.FlagSet, f runFlags, rec 
 	if err != nil {
 		return nil, err
 	}
-	return result, a.finish(ctx, flags, f, job, result)
+	return result, a.finish(ctx, flags, f, j, result)
 }
 
 // recorded runs a configuration on heddle's own streams, and records it if a

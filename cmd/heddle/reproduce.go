@@ -11,9 +11,9 @@ import (
 	"github.com/heddle-dmt/heddle/analyses/smt"
 	"github.com/heddle-dmt/heddle/experiments/h3"
 	"github.com/heddle-dmt/heddle/internal/errs"
+	"github.com/heddle-dmt/heddle/internal/job"
 	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/internal/outfile"
-	"github.com/heddle-dmt/heddle/internal/runoptions"
 )
 
 var errNotReproduced = errs.Define("reproduce-no-schedule",
@@ -91,7 +91,7 @@ func (f *reproduceFlags) options() (h3.Options, error) {
 	case !slices.Contains([]string{"", "sc", "tso", "pso"}, f.model):
 		return o, errFlag.New("model", f.model, "sc, tso or pso")
 	}
-	var memory runoptions.Size
+	var memory job.Size
 	if err := memory.UnmarshalText([]byte(f.memory)); err != nil {
 		return o, errFlag.New("memory", f.memory, "a size like 512M or 4G")
 	}

@@ -17,12 +17,11 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/heddle-dmt/heddle/experiments/sweep/worker"
 	"github.com/heddle-dmt/heddle/internal/cli"
 	"github.com/heddle-dmt/heddle/internal/errs"
+	"github.com/heddle-dmt/heddle/internal/job"
 	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/internal/outfile"
-	"github.com/heddle-dmt/heddle/internal/runoptions"
 	"github.com/heddle-dmt/heddle/recorder/syncops"
 )
 
@@ -126,7 +125,7 @@ func (a *app) run(ctx context.Context, flags *pflag.FlagSet, f runFlags, args []
 	if err != nil {
 		return err
 	}
-	job, err := a.newJob(options, f, args)
+	j, err := a.newJob(options, f, args)
 	if err == nil {
 		err = cmp.Or(f.cache.check(flags), f.schedule.check(flags, f.cache.dir != ""))
 	}
@@ -144,11 +143,11 @@ func (a *app) run(ctx context.Context, flags *pflag.FlagSet, f runFlags, args []
 		return errGDBAlone.New("--time-limit")
 	}
 	if f.verify > 0 {
-		return a.verify(ctx, flags, f, job)
+		return a.verify(ctx, flags, f, j)
 	}
 	limited, cancel := machine.WithTimeLimit(ctx, f.timeLimit)
 	defer cancel()
-	stdin, err := a.openStdin(limited, job)
+	stdin, err := a.openStdin(limited, j)
 	if err != nil {
 		return err
 	}
@@ -158,15 +157,15 @@ func (a *app) run(ctx context.Context, flags *pflag.FlagSet, f runFlags, args []
 		return err
 	}
 	defer events.discard()
-	job.Hidden = append(job.Hidden, events.names()...)
-	result, err := a.runJob(ctx, limited, job, f, stdin.Reader, events.writer())
+	j.Hidden = append(j.Hidden, events.names()...)
+	result, err := a.runJob(ctx, limited, j, f, stdin.Reader, events.writer())
 	if result != nil {
 		err = errors.Join(events.finish(), err)
 	}
 	if err != nil {
 		return err
 	}
-	return a.finish(ctx, flags, f, job, result)
+	return a.finish(ctx, flags, f, j, result)
 }
 
 // addTimeLimitFlag defines the flag of commands that run programs.
@@ -200,26 +199,26 @@ func ended(result *machine.Result) bool {
 }
 
 // open is the job that flags and arguments are for, and its standard input.
-func (a *app) open(ctx context.Context, flags *pflag.FlagSet, f runFlags, args []string) (worker.Job, worker.Stdin, error) {
+func (a *app) open(ctx context.Context, flags *pflag.FlagSet, f runFlags, args []string) (job.Job, job.Stdin, error) {
 	options, err := machineOptions(flags, f.config, f.costs)
 	if err != nil {
-		return worker.Job{}, worker.Stdin{}, err
+		return job.Job{}, job.Stdin{}, err
 	}
-	job, err := a.newJob(options, f, args)
+	j, err := a.newJob(options, f, args)
 	if err != nil {
-		return worker.Job{}, worker.Stdin{}, err
+		return job.Job{}, job.Stdin{}, err
 	}
 	a.sayIgnored(flags, f, options)
-	stdin, err := a.openStdin(ctx, job)
-	return job, stdin, err
+	stdin, err := a.openStdin(ctx, j)
+	return j, stdin, err
 }
 
 // newJob gives a run the place that it starts in, the current folder or the top of
 // another root, and the descriptors that heddle has.
-func (a *app) newJob(options runoptions.Options, f runFlags, args []string) (worker.Job, error) {
+func (a *app) newJob(options job.Options, f runFlags, args []string) (job.Job, error) {
 	here, err := os.Getwd()
 	if err != nil {
-		return worker.Job{}, errFolder.Wrap(err)
+		return job.Job{}, errFolder.Wrap(err)
 	}
 	options.Resolve(here)
 	if options.Dir == "" && options.RootFS == "" {
@@ -227,21 +226,21 @@ func (a *app) newJob(options runoptions.Options, f runFlags, args []string) (wor
 	} else if options.Dir == "" {
 		options.Dir = "/"
 	}
-	job := worker.Job{
+	j := job.Job{
 		Options: options, Args: args, Stdin: inFolder(here, f.stdin), ExportDir: inFolder(here, f.export), Hidden: slices.Clone(f.hidden),
 	}
-	job.Closed = a.closed
-	job.Closed[0] = a.closed[0] && job.Stdin == ""
+	j.Closed = a.closed
+	j.Closed[0] = a.closed[0] && j.Stdin == ""
 	for _, path := range []string{f.summary, f.eventLog} {
 		if path == "" {
 			continue
 		}
 		if err := checkWritable(path); err != nil {
-			return worker.Job{}, err
+			return job.Job{}, err
 		}
-		job.Hidden = append(job.Hidden, inFolder(here, path))
+		j.Hidden = append(j.Hidden, inFolder(here, path))
 	}
-	return job, nil
+	return j, nil
 }
 
 // inFolder makes a relative path absolute; an empty one stays empty.
@@ -254,8 +253,8 @@ func inFolder(dir, path string) string {
 
 // runJob runs a job in this process on heddle's own streams. The run ends when limited
 // does, and an analysis of it when ctx does.
-func (a *app) runJob(ctx, limited context.Context, job worker.Job, f runFlags, stdin io.Reader, events io.Writer) (*machine.Result, error) {
-	c := job.Config()
+func (a *app) runJob(ctx, limited context.Context, j job.Job, f runFlags, stdin io.Reader, events io.Writer) (*machine.Result, error) {
+	c := j.Config()
 	c.Stdin, c.EventLog = stdin, events
 	a.setOutputs(limited, &c)
 	if f.strace {
@@ -276,7 +275,7 @@ func (a *app) runJob(ctx, limited context.Context, job worker.Job, f runFlags, s
 }
 
 // finish writes the summary, prints the remarks on the run, and sets the status.
-func (a *app) finish(ctx context.Context, flags *pflag.FlagSet, f runFlags, job worker.Job, result *machine.Result) error {
+func (a *app) finish(ctx context.Context, flags *pflag.FlagSet, f runFlags, j job.Job, result *machine.Result) error {
 	if f.summary != "" {
 		if err := writeSummary(f.summary, a.summary(result)); err != nil {
 			return err
@@ -300,7 +299,7 @@ func (a *app) finish(ctx context.Context, flags *pflag.FlagSet, f runFlags, job 
 		a.say("%s", result.Message)
 	default:
 		a.say("%s", result.Message)
-		a.say("%s: %s", repeatIntroduction(f, result), repeatCommand(flags, f, job.Options, job.Args))
+		a.say("%s: %s", repeatIntroduction(f, result), repeatCommand(flags, f, j.Options, j.Args))
 	}
 	if s := result.Schedule; s != nil && !s.Followed && f.schedule.free {
 		a.say("the schedule was left: %s", s.Reason)

@@ -11,8 +11,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/heddle-dmt/heddle/experiments/sweep/worker"
 	"github.com/heddle-dmt/heddle/internal/errs"
+	"github.com/heddle-dmt/heddle/internal/job"
 	"github.com/heddle-dmt/heddle/internal/machine"
 )
 
@@ -43,14 +43,14 @@ func (o *ownOutput) Write(p []byte) (int, error) {
 }
 
 // openStdin opens the job's standard input, or heddle's own when it names none.
-func (a *app) openStdin(ctx context.Context, job worker.Job) (worker.Stdin, error) {
+func (a *app) openStdin(ctx context.Context, j job.Job) (job.Stdin, error) {
 	switch {
-	case job.Stdin != "":
-		return job.OpenStdin()
-	case job.Closed[0]:
-		return worker.Stdin{}, nil
+	case j.Stdin != "":
+		return j.OpenStdin()
+	case j.Closed[0]:
+		return job.Stdin{}, nil
 	}
-	return worker.Stdin{Reader: a.ownStdin(ctx)}, nil
+	return job.Stdin{Reader: a.ownStdin(ctx)}, nil
 }
 
 // ownStdin is heddle's standard input for the guest. A regular file is one to

@@ -14,8 +14,8 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/heddle-dmt/heddle/experiments/sweep/worker"
 	"github.com/heddle-dmt/heddle/internal/errs"
+	"github.com/heddle-dmt/heddle/internal/job"
 	"github.com/heddle-dmt/heddle/internal/machine"
 )
 
@@ -32,8 +32,8 @@ var (
 
 // verify runs the job, then repeats it and compares. The first run is the one
 // whose output is seen.
-func (a *app) verify(ctx context.Context, flags *pflag.FlagSet, f runFlags, job worker.Job) error {
-	for _, mount := range job.Options.Mounts {
+func (a *app) verify(ctx context.Context, flags *pflag.FlagSet, f runFlags, j job.Job) error {
+	for _, mount := range j.Options.Mounts {
 		if mount.Writable {
 			return errVerifyWritable.New(mount)
 		}
@@ -43,17 +43,17 @@ func (a *app) verify(ctx context.Context, flags *pflag.FlagSet, f runFlags, job 
 		return errTemp.Wrap(err)
 	}
 	defer os.RemoveAll(dir)
-	job.Hidden = append(job.Hidden, dir)
+	j.Hidden = append(j.Hidden, dir)
 	if f.eventLog == "" {
 		f.eventLog = filepath.Join(dir, "events")
 	}
 	limited, cancel := machine.WithTimeLimit(ctx, f.timeLimit)
 	defer cancel()
-	stdin, err := a.keepStdin(limited, &job, dir)
+	stdin, err := a.keepStdin(limited, &j, dir)
 	if err != nil {
 		return err
 	}
-	first, err := a.firstRun(ctx, limited, f, job, stdin.Reader)
+	first, err := a.firstRun(ctx, limited, f, j, stdin.Reader)
 	stdin.Close()
 	if err != nil {
 		return err
@@ -61,12 +61,12 @@ func (a *app) verify(ctx context.Context, flags *pflag.FlagSet, f runFlags, job 
 	if kept, ok := stdin.Reader.(*keptReader); ok && kept.err != nil {
 		return errTemp.Wrap(reason(kept.err))
 	}
-	if err := a.finish(ctx, flags, f, job, first); err != nil || !ended(first) {
+	if err := a.finish(ctx, flags, f, j, first); err != nil || !ended(first) {
 		return err
 	}
-	job.ExportDir, job.Faults = "", first.Faults
+	j.ExportDir, j.Faults = "", first.Faults
 	for n := 1; n <= f.verify; n++ {
-		limit, err := repeatWithin(ctx, f, n, job, first)
+		limit, err := repeatWithin(ctx, f, n, j, first)
 		if status, ok := interrupted(ctx); ok {
 			a.status = status
 			return nil
@@ -88,10 +88,10 @@ func (a *app) verify(ctx context.Context, flags *pflag.FlagSet, f runFlags, job 
 
 // repeatWithin repeats the job within the time limit, and returns that if it was reached:
 // the repetition is not compared.
-func repeatWithin(ctx context.Context, f runFlags, n int, job worker.Job, first *machine.Result) (machine.TimeLimit, error) {
+func repeatWithin(ctx context.Context, f runFlags, n int, j job.Job, first *machine.Result) (machine.TimeLimit, error) {
 	limited, cancel := machine.WithTimeLimit(ctx, f.timeLimit)
 	defer cancel()
-	err := repeat(limited, n, job, first, f.eventLog)
+	err := repeat(limited, n, j, first, f.eventLog)
 	if limit, reached := machine.ReachedTimeLimit(limited); reached && err != nil {
 		return limit, nil
 	}
@@ -100,41 +100,41 @@ func repeatWithin(ctx context.Context, f runFlags, n int, job worker.Job, first 
 
 // keepStdin opens standard input for the first run, and makes the job read a
 // copy: of the file, or, where it is no file, of the bytes that the first run reads.
-func (a *app) keepStdin(ctx context.Context, job *worker.Job, dir string) (worker.Stdin, error) {
-	if job.Stdin != "" {
-		return job.OpenStdin()
+func (a *app) keepStdin(ctx context.Context, j *job.Job, dir string) (job.Stdin, error) {
+	if j.Stdin != "" {
+		return j.OpenStdin()
 	}
-	if job.Closed[0] {
-		return worker.Stdin{}, nil
+	if j.Closed[0] {
+		return job.Stdin{}, nil
 	}
 	kept, err := os.CreateTemp(dir, "stdin-")
 	if err != nil {
-		return worker.Stdin{}, errTemp.Wrap(err)
+		return job.Stdin{}, errTemp.Wrap(err)
 	}
-	job.Stdin = kept.Name()
+	j.Stdin = kept.Name()
 	if !isRegular(a.stdin) {
-		job.StdinIsPipe = true
-		return worker.NewStdin(&keptReader{from: a.ownStdin(ctx), to: kept}, kept), nil
+		j.StdinIsPipe = true
+		return job.NewStdin(&keptReader{from: a.ownStdin(ctx), to: kept}, kept), nil
 	}
 	in := &failingReader{from: a.stdin}
 	_, err = io.Copy(kept, in)
 	if in.err != nil {
-		return worker.NewStdin(nil, kept), errOwnStdin.Wrap(reason(in.err))
+		return job.NewStdin(nil, kept), errOwnStdin.Wrap(reason(in.err))
 	}
 	if err := errors.Join(err, kept.Close()); err != nil {
-		return worker.Stdin{}, errTemp.Wrap(err)
+		return job.Stdin{}, errTemp.Wrap(err)
 	}
-	return job.OpenStdin()
+	return j.OpenStdin()
 }
 
-func (a *app) firstRun(ctx, limited context.Context, f runFlags, job worker.Job, stdin io.Reader) (*machine.Result, error) {
+func (a *app) firstRun(ctx, limited context.Context, f runFlags, j job.Job, stdin io.Reader) (*machine.Result, error) {
 	events, err := newLog(f.eventLog)
 	if err != nil {
 		return nil, err
 	}
 	defer events.discard()
-	job.Hidden = append(job.Hidden, events.names()...)
-	result, err := a.runJob(ctx, limited, job, f, stdin, events.writer())
+	j.Hidden = append(j.Hidden, events.names()...)
+	result, err := a.runJob(ctx, limited, j, f, stdin, events.writer())
 	if result != nil {
 		err = errors.Join(events.finish(), err)
 	}
@@ -143,7 +143,7 @@ func (a *app) firstRun(ctx, limited context.Context, f runFlags, job worker.Job,
 
 // repeat runs the job once more, every second time in a fresh process, with
 // the Go runtime on 1, 2, 8 or all of the host's processors in turn.
-func repeat(ctx context.Context, n int, job worker.Job, first *machine.Result, log string) error {
+func repeat(ctx context.Context, n int, j job.Job, first *machine.Result, log string) error {
 	procs := []int{1, 2, 8, runtime.NumCPU()}[n%4]
 	how := fmt.Sprintf("in this process, GOMAXPROCS=%d", procs)
 	events, err := newComparison(log)
@@ -151,15 +151,14 @@ func repeat(ctx context.Context, n int, job worker.Job, first *machine.Result, l
 		return errTemp.Wrap(err)
 	}
 	defer events.close()
-	var report worker.Report
+	var report job.Report
 	if n%2 == 0 {
 		before := runtime.GOMAXPROCS(procs)
-		report = worker.Run(ctx, job, events)
+		report = j.Run(ctx, events)
 		runtime.GOMAXPROCS(before)
 	} else {
 		how = fmt.Sprintf("in a fresh process, GOMAXPROCS=%d", procs)
-		job.Events = true
-		report, err = worker.Spawn(ctx, job, []string{"GOMAXPROCS=" + strconv.Itoa(procs)}, events)
+		report, err = j.Spawn(ctx, []string{"GOMAXPROCS=" + strconv.Itoa(procs)}, events)
 		if err != nil {
 			return err
 		}

@@ -2,12 +2,11 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"runtime"
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
-
-	"github.com/heddle-dmt/heddle/experiments/sweep/worker"
 )
 
 func (a *app) versionCommand() *cobra.Command {
@@ -42,12 +41,12 @@ func version() string {
 	return "built from source"
 }
 
-// workerCommand is the other side of worker.Spawn.
-func (a *app) workerCommand() *cobra.Command {
+// workerCommand is a hidden command for a worker process: package worker.
+func (a *app) workerCommand(name string, serve func(stdin io.Reader, stdout io.Writer) error) *cobra.Command {
 	return &cobra.Command{
-		Use:    worker.Command,
+		Use:    name,
 		Hidden: true,
 		Args:   noArgs,
-		RunE:   func(*cobra.Command, []string) error { return worker.Main(a.stdin, a.stdout) },
+		RunE:   func(*cobra.Command, []string) error { return serve(a.stdin, a.stdout) },
 	}
 }

@@ -1,4 +1,4 @@
-// Package sweep runs sweeps: a YAML file names programs and a grid of
+// Package sweep runs experiments: a YAML file names programs and a grid of
 // parameters, each point of the grid is one run of a program on the machine,
 // and the results go to a store from which tables are made.
 //
@@ -31,7 +31,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/heddle-dmt/heddle/internal/runoptions"
+	"github.com/heddle-dmt/heddle/internal/job"
 	"github.com/heddle-dmt/heddle/internal/yamlfile"
 	"github.com/heddle-dmt/heddle/sched"
 )
@@ -48,7 +48,7 @@ type Experiment struct {
 	// Inputs are the files in the folder that programs start in.
 	Inputs []Input `mapstructure:"inputs"`
 	// Machine configures the machine; the grid overrides it.
-	Machine runoptions.Options `mapstructure:"machine"`
+	Machine job.Options `mapstructure:"machine"`
 	// Grid are the parameters that are varied.
 	Grid Grid `mapstructure:"grid"`
 	// Repetitions is how often each run is made; all must be equal.
@@ -83,11 +83,11 @@ type Program struct {
 // Input is a file that programs find in their working folder: a copy of a
 // host's file, or a generated one.
 type Input struct {
-	Name     string          `mapstructure:"name"`
-	File     string          `mapstructure:"file"`
-	Generate string          `mapstructure:"generate"`
-	Size     runoptions.Size `mapstructure:"size"`
-	Seed     uint64          `mapstructure:"seed"`
+	Name     string   `mapstructure:"name"`
+	File     string   `mapstructure:"file"`
+	Generate string   `mapstructure:"generate"`
+	Size     job.Size `mapstructure:"size"`
+	Seed     uint64   `mapstructure:"seed"`
 }
 
 // Grid lists the values of each parameter; every combination is a run. A
@@ -116,7 +116,7 @@ const guestDir = "/experiment"
 // Load reads and checks an experiment file.
 func Load(path string) (*Experiment, error) {
 	x := &Experiment{
-		Machine: runoptions.Default(), Repetitions: 1, Native: true, path: path,
+		Machine: job.DefaultOptions(), Repetitions: 1, Native: true, path: path,
 	}
 	file, err := yamlfile.Load(path, x)
 	if err != nil {
@@ -126,7 +126,7 @@ func Load(path string) (*Experiment, error) {
 		return nil, err
 	}
 	err = x.checkFields()
-	var wrong *runoptions.FieldError
+	var wrong *job.FieldError
 	if errors.As(err, &wrong) {
 		return nil, file.Wrong(wrong.Field, wrong.Found, wrong.Allowed)
 	}
@@ -179,7 +179,7 @@ func fieldError(field string, found any, allowed string) error {
 	if text, ok := found.(string); ok {
 		found = strconv.Quote(text)
 	}
-	return &runoptions.FieldError{Field: field, Found: found, Allowed: allowed}
+	return &job.FieldError{Field: field, Found: found, Allowed: allowed}
 }
 
 // maxRuns bounds a plan, so that a slip in a range is an error and not a day's
@@ -217,7 +217,7 @@ func (x *Experiment) checkScalars() error {
 
 func (x *Experiment) checkMachine() error {
 	err := x.Machine.Check()
-	var field *runoptions.FieldError
+	var field *job.FieldError
 	if errors.As(err, &field) {
 		return fieldError("machine."+field.Field, field.Found, field.Allowed)
 	}
@@ -317,8 +317,8 @@ func (x *Experiment) checkGrid() error {
 			return fieldError(fmt.Sprintf("grid.threads[%d]", i), r.String(), "at least 1")
 		}
 		asCores := slices.ContainsFunc(x.Grid.Cores, func(c Cores) bool { return c.AsThreads })
-		if asCores && r.High > runoptions.MaxCores {
-			return fieldError(fmt.Sprintf("grid.threads[%d]", i), r.String(), fmt.Sprintf("1 to %d, because cores is threads", runoptions.MaxCores))
+		if asCores && r.High > sched.MaxCores {
+			return fieldError(fmt.Sprintf("grid.threads[%d]", i), r.String(), fmt.Sprintf("1 to %d, because cores is threads", sched.MaxCores))
 		}
 	}
 	for i, p := range x.Grid.Policy {
@@ -383,8 +383,8 @@ func (c *Cores) UnmarshalText(text []byte) error {
 		return nil
 	}
 	n, err := strconv.Atoi(string(text))
-	if err != nil || n < 1 || n > runoptions.MaxCores {
-		return form(fmt.Sprintf("1 to %d, or threads", runoptions.MaxCores))
+	if err != nil || n < 1 || n > sched.MaxCores {
+		return form(fmt.Sprintf("1 to %d, or threads", sched.MaxCores))
 	}
 	c.Count = n
 	return nil

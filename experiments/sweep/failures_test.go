@@ -11,9 +11,9 @@ import (
 	"testing"
 
 	"github.com/heddle-dmt/heddle/experiments/sweep/store"
-	"github.com/heddle-dmt/heddle/experiments/sweep/worker"
 	"github.com/heddle-dmt/heddle/guest/programs/suite"
 	"github.com/heddle-dmt/heddle/internal/machine"
+	"github.com/heddle-dmt/heddle/internal/output"
 	"github.com/heddle-dmt/heddle/internal/testsize"
 )
 
@@ -82,7 +82,7 @@ failures: {count: true}
 	if err != nil {
 		t.Fatal(err)
 	}
-	right := worker.Output{SHA256: "right"}
+	right := output.Sum{SHA256: "right"}
 	for _, run := range plan.Runs {
 		result, out := machine.Result{Outcome: "exit"}, right
 		if run.Point.Memory.Model == "tso" {
@@ -98,10 +98,10 @@ failures: {count: true}
 			case 7:
 				result.ExitCode = 3
 			case 8:
-				out = worker.Output{SHA256: "other"}
+				out = output.Sum{SHA256: "other"}
 			}
 		}
-		record := store.Record{Slot: run.Point.storeSlot(), Repetition: 1, Key: run.Key, Report: worker.Report{Result: &result, Stdout: out}}
+		record := store.Record{Slot: run.Point.storeSlot(), Repetition: 1, Key: run.Key, Report: store.Report{Result: &result, Stdout: out}}
 		if err := s.Put(record); err != nil {
 			t.Fatal(err)
 		}

@@ -9,12 +9,12 @@ import (
 	"path/filepath"
 	"strconv"
 
+	"github.com/heddle-dmt/heddle/internal/job"
 	"github.com/heddle-dmt/heddle/internal/outfile"
-	"github.com/heddle-dmt/heddle/internal/runoptions"
 )
 
 // maxGenerated is the largest input that is generated.
-const maxGenerated runoptions.Size = 16 << 30
+const maxGenerated job.Size = 16 << 30
 
 // generators make the contents of inputs from a seed. Each is a function of
 // its seed alone: it takes numbers straight from the PCG source, whose sequence

@@ -9,10 +9,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/heddle-dmt/heddle/internal/runoptions"
+	"github.com/heddle-dmt/heddle/internal/job"
 )
 
-func contents(t *testing.T, kind string, size runoptions.Size, seed uint64) []byte {
+func contents(t *testing.T, kind string, size job.Size, seed uint64) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	if err := (Input{Generate: kind, Size: size, Seed: seed}).writeGenerated(&b); err != nil {
@@ -23,7 +23,7 @@ func contents(t *testing.T, kind string, size runoptions.Size, seed uint64) []by
 
 func TestGeneratorsMakeTheSameOfTheSameSeed(t *testing.T) {
 	for _, kind := range GeneratorNames() {
-		for _, size := range []runoptions.Size{1, 7, 4096, 100_001} {
+		for _, size := range []job.Size{1, 7, 4096, 100_001} {
 			one, two := contents(t, kind, size, 1), contents(t, kind, size, 1)
 			if len(one) != int(size) || !bytes.Equal(one, two) {
 				t.Errorf("%s of %d bytes: %d bytes, equal: %v", kind, size, len(one), bytes.Equal(one, two))

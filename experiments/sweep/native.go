@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/heddle-dmt/heddle/experiments/sweep/store"
-	"github.com/heddle-dmt/heddle/experiments/sweep/worker"
-	"github.com/heddle-dmt/heddle/internal/runoptions"
+	"github.com/heddle-dmt/heddle/internal/job"
+	"github.com/heddle-dmt/heddle/internal/output"
 )
 
 // runNative runs a job's command on the host: same arguments, environment and
@@ -30,7 +30,7 @@ func runNative(ctx context.Context, run Run, inputs string) (store.Native, error
 	if err != nil {
 		return store.Native{}, err
 	}
-	stdout, stderr := worker.NewMeter(), worker.NewMeter()
+	stdout, stderr := output.NewMeter(), output.NewMeter()
 	cmd := exec.CommandContext(ctx, program, run.Job.Args[1:]...)
 	cmd.Args[0] = run.Job.Args[0]
 	cmd.Env, cmd.Dir = run.Job.Options.Config().Env, filepath.Join(dir, "inputs")
@@ -53,7 +53,7 @@ func runNative(ctx context.Context, run Run, inputs string) (store.Native, error
 		return store.Native{}, errors.Join(err, ctx.Err())
 	}
 	return store.Native{
-		ExitCode: exitCode(cmd.ProcessState), Stdout: stdout.Output(), Stderr: stderr.Output(), Seconds: time.Since(start).Seconds(),
+		ExitCode: exitCode(cmd.ProcessState), Stdout: stdout.Sum(), Stderr: stderr.Sum(), Seconds: time.Since(start).Seconds(),
 	}, nil
 }
 
@@ -67,4 +67,4 @@ func exitCode(state *os.ProcessState) int {
 
 // hasNative reports whether the host can run the same program as the machine: with a root
 // of its own the guest's programs are not the host's.
-func hasNative(o runoptions.Options) bool { return o.RootFS == "" }
+func hasNative(o job.Options) bool { return o.RootFS == "" }

@@ -12,8 +12,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/heddle-dmt/heddle/experiments/sweep/worker"
-	"github.com/heddle-dmt/heddle/internal/runoptions"
+	"github.com/heddle-dmt/heddle/internal/job"
 )
 
 // Point is a place in the grid: it identifies a run within its experiment.
@@ -61,7 +60,7 @@ func (p Point) storeSlot() string { return digestJSON(p) }
 // Run is one run of the plan.
 type Run struct {
 	Point Point
-	Job   worker.Job
+	Job   job.Job
 	// Key identifies everything that the run depends on and that is known
 	// before it: equal keys must give equal digests.
 	Key string
@@ -116,13 +115,13 @@ type dependencies struct {
 	Inputs  map[string]string // SHA-256 by name; JSON sorts the names
 	UID     int
 	GID     int
-	Options *runoptions.Options
+	Options *job.Options
 }
 
 // digestKey leaves out where on the host the inputs are: only their contents count.
 func (d dependencies) digestKey() string {
 	options := *d.Options
-	options.Mounts = slices.DeleteFunc(slices.Clone(options.Mounts), func(m runoptions.Mount) bool { return m.Guest == guestDir })
+	options.Mounts = slices.DeleteFunc(slices.Clone(options.Mounts), func(m job.Mount) bool { return m.Guest == guestDir })
 	d.Options = &options
 	return digestJSON(d)
 }
@@ -226,7 +225,7 @@ func (x *Experiment) combinations(p Program) [][]Argument {
 }
 
 // jobAt is the run of a program at a point.
-func (x *Experiment) jobAt(p Program, at Point, inputs string) worker.Job {
+func (x *Experiment) jobAt(p Program, at Point, inputs string) job.Job {
 	replacements := []string{"{threads}", strconv.Itoa(at.Threads)}
 	for _, a := range at.Arguments {
 		replacements = append(replacements, "{"+a.Name+"}", a.Value)
@@ -235,16 +234,16 @@ func (x *Experiment) jobAt(p Program, at Point, inputs string) worker.Job {
 	options := x.Machine
 	options.Cores, options.Seed, options.Sched.Policy = at.Cores, at.Seed, at.Policy
 	at.Memory.configure(&options.Memory)
-	options.Mounts = append(slices.Clone(options.Mounts), runoptions.Mount{Host: inputs, Guest: guestDir})
+	options.Mounts = append(slices.Clone(options.Mounts), job.Mount{Host: inputs, Guest: guestDir})
 	if options.Dir == "" {
 		options.Dir = guestDir
 	}
 	options.Env = replaceAll(replacer, options.Env)
-	job := worker.Job{Options: options, Args: replaceAll(replacer, p.Command)}
+	j := job.Job{Options: options, Args: replaceAll(replacer, p.Command)}
 	if p.Stdin != "" {
-		job.Stdin = filepath.Join(inputs, p.Stdin)
+		j.Stdin = filepath.Join(inputs, p.Stdin)
 	}
-	return job
+	return j
 }
 
 func replaceAll(r *strings.Replacer, words []string) []string {
@@ -257,7 +256,7 @@ func replaceAll(r *strings.Replacer, words []string) []string {
 
 // findProgram returns the host's file of a program: a path, or a name in the
 // guest's PATH.
-func findProgram(name string, o runoptions.Options) (string, error) {
+func findProgram(name string, o job.Options) (string, error) {
 	if strings.Contains(name, "/") {
 		if path := filepath.Join(o.RootFS, name); isFile(path) {
 			return path, nil

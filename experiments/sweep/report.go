@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/heddle-dmt/heddle/experiments/minimize"
 	"github.com/heddle-dmt/heddle/experiments/sweep/store"
 	"github.com/heddle-dmt/heddle/experiments/sweep/table"
 )
@@ -87,7 +88,8 @@ func (c *collection) addRun(run Run) error {
 			c.countRun(r, run, record, native, hasNative && c.x.Native && native.Failure == "")
 		}
 	}
-	shortest, ok, err := c.store.GetShortest(run.Key)
+	var shortest minimize.Report
+	ok, err := c.store.GetShortest(run.Key, &shortest)
 	if ok {
 		r.fails.keepShortest(&shortest)
 	}

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/heddle-dmt/heddle/experiments/sweep/store"
-	"github.com/heddle-dmt/heddle/experiments/sweep/worker"
 	"github.com/heddle-dmt/heddle/internal/machine"
+	"github.com/heddle-dmt/heddle/internal/output"
 )
 
 // TestTableGroupsOverSeeds fills a store by hand.
@@ -37,8 +37,8 @@ grid: {cores: [4], threads: [1, 2], seeds: 1-2, arguments: {level: [9]}}
 	for i, run := range plan.Runs[:5] {
 		record := store.Record{
 			Slot: run.Point.storeSlot(), Repetition: 1, Key: run.Key,
-			Report: worker.Report{
-				Stdout: worker.Output{SHA256: "same"},
+			Report: store.Report{
+				Stdout: output.Sum{SHA256: "same"},
 				Result: &machine.Result{
 					Outcome: "exit", Cycles: []uint64{1000, 3000, 900, 1100, 5}[i], Instructions: uint64(100 + i),
 					ContextSwitches: uint64(i), ScheduleDigest: fmt.Sprint(i / 2), Digest: fmt.Sprint(i),
@@ -49,12 +49,12 @@ grid: {cores: [4], threads: [1, 2], seeds: 1-2, arguments: {level: [9]}}
 		case 3:
 			record.Report.Stdout.SHA256 = "other"
 		case 4:
-			record.Failure, record.Report = "crashed", worker.Report{}
+			record.Failure, record.Report = "crashed", store.Report{}
 		}
 		if err := s.Put(record); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.PutNative(run.NativeKey, store.Native{Stdout: worker.Output{SHA256: "same"}}); err != nil {
+		if err := s.PutNative(run.NativeKey, store.Native{Stdout: output.Sum{SHA256: "same"}}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -9,8 +9,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/heddle-dmt/heddle/experiments/minimize"
 	"github.com/heddle-dmt/heddle/experiments/sweep/store"
-	"github.com/heddle-dmt/heddle/experiments/sweep/worker"
 )
 
 // shortenAll looks for the shortest failing schedules of the runs that the
@@ -26,7 +26,7 @@ func (s *sweep) shortenAll(ctx context.Context, folder string, workers int) erro
 	var tasks []task
 	stored := 0
 	for _, run := range chosen {
-		_, ok, err := s.store.GetShortest(run.Key)
+		ok, err := s.store.GetShortest(run.Key, &minimize.Report{})
 		if err := s.noteDamage(err); err != nil {
 			return err
 		}
@@ -34,10 +34,9 @@ func (s *sweep) shortenAll(ctx context.Context, folder string, workers int) erro
 			stored++
 			continue
 		}
-		run.Job.Shortest = &worker.Shortest{
-			Base: filepath.Join(folder, s.plan.Experiment.fileName(run.Point)), Runs: s.plan.Experiment.Failures.Runs,
-		}
-		tasks = append(tasks, task{run: run, shortest: true})
+		tasks = append(tasks, task{run: run, shorten: &shortening{
+			Job: run.Job, Base: filepath.Join(folder, s.plan.Experiment.fileName(run.Point)), Runs: s.plan.Experiment.Failures.Runs,
+		}})
 	}
 	s.progress.Start(len(tasks), stored)
 	defer s.progress.Stop()
@@ -105,7 +104,7 @@ func (s *sweep) keepShortest(o outcome) error {
 		s.progress.Done(fmt.Sprintf("%v, made shorter: FAILED: %s", at, o.failure), true)
 		return nil
 	}
-	p := *o.report.Shortest
+	p := o.shortest
 	s.progress.Done(fmt.Sprintf("%v, made shorter: %d context switches (from %d), %d delayed stores (from %d), %d schedules tried, %.1f s",
 		at, p.After.Switches, p.Before.Switches, p.After.Delays, p.Before.Delays, p.Runs, o.seconds), false)
 	return s.store.PutShortest(o.task.run.Key, p)

@@ -15,8 +15,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/heddle-dmt/heddle/experiments/minimize"
 	"github.com/heddle-dmt/heddle/experiments/sweep/store"
-	"github.com/heddle-dmt/heddle/experiments/sweep/worker"
+	"github.com/heddle-dmt/heddle/internal/job"
 	"github.com/heddle-dmt/heddle/internal/machine"
 )
 
@@ -169,16 +170,17 @@ type task struct {
 	run        Run
 	repetition int
 	native     bool
-	shortest   bool
+	shorten    *shortening // look for the shortest schedule of the run instead
 }
 
 // outcome is the result of a task.
 type outcome struct {
-	task    task
-	report  worker.Report
-	native  store.Native
-	failure string
-	seconds float64
+	task     task
+	report   job.Report
+	native   store.Native
+	shortest *minimize.Report
+	failure  string
+	seconds  float64
 	// lost is set when the host could not start a process: nothing is known of the run.
 	lost error
 }
@@ -339,7 +341,7 @@ func (s *sweep) carryOutTasks(ctx context.Context, tasks []task, workers int) er
 // carryOutTask carries out one task.
 func (s *sweep) carryOutTask(ctx context.Context, t task) outcome {
 	limit := time.Duration(s.plan.Experiment.TimeLimit)
-	if limit > 0 && !t.shortest {
+	if limit > 0 && t.shorten == nil {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, limit)
 		defer cancel()
@@ -347,10 +349,16 @@ func (s *sweep) carryOutTask(ctx context.Context, t task) outcome {
 	start := time.Now()
 	result := outcome{task: t}
 	var err error
-	if t.native {
+	switch {
+	case t.native:
 		result.native, err = runNative(ctx, t.run, s.plan.inputs)
-	} else {
-		result.report, err = worker.Spawn(ctx, t.run.Job, nil, nil)
+	case t.shorten != nil:
+		var reply shortened
+		reply, err = t.shorten.spawn(ctx)
+		result.shortest, result.failure = reply.Report, reply.Failure
+	default:
+		result.report, err = t.run.Job.Spawn(ctx, nil, nil)
+		result.failure = result.report.Failure
 	}
 	result.seconds = time.Since(start).Seconds()
 	switch {
@@ -360,8 +368,6 @@ func (s *sweep) carryOutTask(ctx context.Context, t task) outcome {
 		result.failure = fmt.Sprintf("it took longer than the time limit of %v", limit)
 	case err != nil:
 		result.failure = err.Error()
-	default:
-		result.failure = result.report.Failure
 	}
 	return result
 }
@@ -371,17 +377,16 @@ func (s *sweep) keepOutcome(o outcome) error {
 	switch {
 	case o.task.native:
 		return s.keepNative(o)
-	case o.task.shortest:
+	case o.task.shorten != nil:
 		return s.keepShortest(o)
 	}
 	run := o.task.run
 	s.summary.Ran++
 	record := store.Record{
 		Slot: run.Point.storeSlot(), Key: run.Key, Repetition: o.task.repetition,
-		Labels: pointLabels(run.Point), Failure: o.failure, Report: o.report,
+		Labels: pointLabels(run.Point), Failure: o.failure,
 	}
 	if o.failure != "" {
-		record.Report = worker.Report{}
 		s.summary.Failed++
 		if s.summary.FirstFailure == "" {
 			s.summary.FirstFailure = run.Point.String() + ": " + o.failure
@@ -389,6 +394,7 @@ func (s *sweep) keepOutcome(o outcome) error {
 		s.progress.Done(fmt.Sprintf("%v: FAILED: %s", run.Point, o.failure), true)
 		return s.store.Put(record)
 	}
+	record.Report = store.Report{Result: o.report.Result, Stdout: o.report.Stdout, Stderr: o.report.Stderr}
 	record.Manifest = digestJSON(o.report.Result.Inputs)
 	conflict, err := s.findConflict(record)
 	if err != nil {

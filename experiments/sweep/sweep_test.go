@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -12,23 +13,27 @@ import (
 	"testing"
 
 	"github.com/heddle-dmt/heddle/experiments/sweep/store"
-	"github.com/heddle-dmt/heddle/experiments/sweep/worker"
+	"github.com/heddle-dmt/heddle/internal/job"
 )
 
 // TestMain makes the test binary a worker, as heddle's own is: sweeps start
 // their own program file again. With crashVariable in its environment the
 // worker of a matching run panics.
 func TestMain(m *testing.M) {
-	if len(os.Args) == 2 && os.Args[1] == worker.Command {
-		if os.Getenv(crashVariable) != "" {
-			panic("bug: crash on purpose")
-		}
-		if err := worker.Main(os.Stdin, os.Stdout); err != nil {
-			panic(err)
-		}
-		os.Exit(0)
+	if len(os.Args) != 2 {
+		os.Exit(m.Run())
 	}
-	os.Exit(m.Run())
+	serve := map[string]func(io.Reader, io.Writer) error{job.WorkerCommand: job.ServeWorker, ShortenCommand: ServeShortening}[os.Args[1]]
+	if serve == nil {
+		os.Exit(m.Run())
+	}
+	if os.Getenv(crashVariable) != "" {
+		panic("bug: crash on purpose")
+	}
+	if err := serve(os.Stdin, os.Stdout); err != nil {
+		panic(err)
+	}
+	os.Exit(0)
 }
 
 const crashVariable = "HEDDLE_TEST_CRASH"

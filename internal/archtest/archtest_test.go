@@ -27,22 +27,22 @@ const (
 // layers lists, for each layer, the other layers that it may import. A layer is
 // everything under a folder but for layers of its own inside. Tests may import more.
 var layers = map[string][]string{
-	"emu/arch":            {},
-	"guest/linux":         {},
-	"internal":            {},
-	"recorder/event":      {"emu/arch"},
-	"emu":                 {"emu/arch", "internal"},
-	"memmodel":            {"emu", "emu/arch", "recorder/event", "internal"},
-	"guest":               {"memmodel", "emu", "guest/linux", "emu/arch", "recorder/event", "internal"},
-	"sched":               {"recorder/event", "guest/linux", "emu/arch", "internal"},
-	"recorder":            {"guest", "memmodel", "emu", "guest/linux", "emu/arch", "recorder/event", "internal"},
-	"analyses":            {"recorder", "recorder/event", "guest/linux", "emu/arch", "internal"},
-	"internal/machine":    {"recorder", "sched", "guest", "memmodel", "emu", "guest/linux", "emu/arch", "recorder/event", "internal"},
-	".":                   {"experiments", "internal/machine", "analyses", "recorder", "sched", "guest", "memmodel", "emu", "guest/linux", "emu/arch", "recorder/event", "internal"},
-	"internal/runoptions": {"internal/machine", "recorder", "sched", "guest", "memmodel", "emu", "guest/linux", "emu/arch", "recorder/event", "internal"},
-	"experiments":         {"internal/runoptions", "internal/machine", "analyses", "recorder", "sched", "guest", "memmodel", "emu", "guest/linux", "emu/arch", "recorder/event", "internal"},
-	"cmd":                 {"experiments", "internal/runoptions", "internal/machine", "analyses", "recorder", "sched", "guest", "memmodel", "emu", "guest/linux", "emu/arch", "recorder/event", "internal"},
-	"paper-scripts":       {"experiments", "internal/machine", "analyses", "recorder", "sched", "guest", "memmodel", "emu", "guest/linux", "emu/arch", "recorder/event", "internal"},
+	"emu/arch":         {},
+	"guest/linux":      {},
+	"internal":         {},
+	"recorder/event":   {"emu/arch"},
+	"emu":              {"emu/arch", "internal"},
+	"memmodel":         {"emu", "emu/arch", "recorder/event", "internal"},
+	"guest":            {"memmodel", "emu", "guest/linux", "emu/arch", "recorder/event", "internal"},
+	"sched":            {"recorder/event", "guest/linux", "emu/arch", "internal"},
+	"recorder":         {"guest", "memmodel", "emu", "guest/linux", "emu/arch", "recorder/event", "internal"},
+	"analyses":         {"recorder", "recorder/event", "guest/linux", "emu/arch", "internal"},
+	"internal/machine": {"recorder", "sched", "guest", "memmodel", "emu", "guest/linux", "emu/arch", "recorder/event", "internal"},
+	".":                {"experiments", "internal/machine", "analyses", "recorder", "sched", "guest", "memmodel", "emu", "guest/linux", "emu/arch", "recorder/event", "internal"},
+	"internal/job":     {"internal/machine", "recorder", "sched", "guest", "memmodel", "emu", "guest/linux", "emu/arch", "recorder/event", "internal"},
+	"experiments":      {"internal/job", "internal/machine", "analyses", "recorder", "sched", "guest", "memmodel", "emu", "guest/linux", "emu/arch", "recorder/event", "internal"},
+	"cmd":              {"experiments", "internal/job", "internal/machine", "analyses", "recorder", "sched", "guest", "memmodel", "emu", "guest/linux", "emu/arch", "recorder/event", "internal"},
+	"paper-scripts":    {"experiments", "internal/machine", "analyses", "recorder", "sched", "guest", "memmodel", "emu", "guest/linux", "emu/arch", "recorder/event", "internal"},
 }
 
 // unsafeAllowed are the packages that may use cgo or unsafe: the bindings, the

@@ -15,13 +15,13 @@ import (
 	"github.com/heddle-dmt/heddle/sched/dmt"
 )
 
-// Limits of the configuration.
+// Bounds of Config.MaxMemory, in bytes.
 const (
-	maxCores      = sched.MaxCores
-	minMemory     = 16 << 20
-	maxMemory     = 1 << 40
-	defaultMemory = 8 << 30
+	MinMemory = 16 << 20
+	MaxMemory = 1 << 40
 )
+
+const defaultMemory = 8 << 30
 
 // DefaultConfig is a machine of four cores with the default policy and seed 1,
 // as the current user in the current folder. Args is for the caller to set.
@@ -114,9 +114,9 @@ func (c Config) Validate() error {
 		bad                    bool
 		option, found, allowed string
 	}{
-		{c.Cores < 1 || c.Cores > maxCores, "cores", fmt.Sprint(c.Cores), fmt.Sprintf("1 to %d", maxCores)},
+		{c.Cores < 1 || c.Cores > sched.MaxCores, "cores", fmt.Sprint(c.Cores), fmt.Sprintf("1 to %d", sched.MaxCores)},
 		{
-			c.MaxMemory < minMemory || c.MaxMemory > maxMemory, "max-memory",
+			c.MaxMemory < MinMemory || c.MaxMemory > MaxMemory, "max-memory",
 			fmt.Sprintf("%d bytes", c.MaxMemory), "16 MiB to 1 TiB",
 		},
 		{!path.IsAbs(c.Dir), "working folder", fmt.Sprintf("%q", c.Dir), "an absolute path"},

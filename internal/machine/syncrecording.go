@@ -9,9 +9,9 @@ import (
 	"github.com/heddle-dmt/heddle/recorder/trace"
 )
 
-// syncRecording reports the events of a run to a recognizer of synchronization operations, and
-// takes what it recognizes: it asks the controller whether the thread may continue, and writes
-// the operation to the trace. It gives threads their names, so it precedes recordings that write
+// syncRecording reports the events of a run to a recognizer of synchronization operations. At each
+// operation it asks the controller whether the thread may continue, and writes the operation to
+// the trace. It gives threads their names, so it precedes recordings that write
 // those.
 //
 // An operation at which its thread is held has its position in the order when the thread

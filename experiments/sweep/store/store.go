@@ -2,7 +2,7 @@
 //
 // A record belongs to a slot (a point of an experiment's grid) and a
 // repetition, and holds the key of the run that gave it (see
-// experiments.Run.Key), so that a changed experiment finds the slot but knows
+// sweep.Run.Key), so that a changed experiment finds the slot but knows
 // the record for stale. Records are written as runs finish, each in a
 // transaction of its own, with a write-ahead log: a process that is killed
 // loses the runs in flight and nothing else, and tables can be made while a
@@ -32,10 +32,9 @@ import (
 	_ "github.com/mattn/go-sqlite3"
 	"github.com/zeebo/xxh3"
 
-	"github.com/heddle-dmt/heddle/experiments/minimize"
-	"github.com/heddle-dmt/heddle/experiments/sweep/worker"
 	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/internal/machine"
+	"github.com/heddle-dmt/heddle/internal/output"
 )
 
 // Format is the number of the file format that this package reads and writes.
@@ -103,11 +102,18 @@ type Record struct {
 	// Manifest identifies the host files that the run read.
 	Manifest string
 	Labels   Labels
-	// Class is that of the program's failure (heddle.FailureClasses), or empty.
+	// Class is that of the program's failure (machine.FailureClasses), or empty.
 	Class string
-	// Failure says why there is no result; Report is then empty.
+	// Failure says why there is no result.
 	Failure string
-	Report  worker.Report
+	Report  Report
+}
+
+// Report is the result of a run; it is empty if heddle could not carry out the run.
+type Report struct {
+	Result *machine.Result `json:"result,omitempty"`
+	Stdout output.Sum      `json:"stdout"`
+	Stderr output.Sum      `json:"stderr"`
 }
 
 // Labels describe a run in columns.
@@ -121,11 +127,11 @@ type Labels struct {
 
 // Native is the result of a command on the host.
 type Native struct {
-	ExitCode int           `json:"exit_code"` // 128+n after signal n
-	Stdout   worker.Output `json:"stdout"`
-	Stderr   worker.Output `json:"stderr"`
-	Seconds  float64       `json:"seconds"`
-	Failure  string        `json:"failure,omitempty"`
+	ExitCode int        `json:"exit_code"` // 128+n after signal n
+	Stdout   output.Sum `json:"stdout"`
+	Stderr   output.Sum `json:"stderr"`
+	Seconds  float64    `json:"seconds"`
+	Failure  string     `json:"failure,omitempty"`
 }
 
 // Store is an open file. Its methods may be called from several goroutines.
@@ -254,7 +260,7 @@ func addChecksums(tx *sql.Tx) error {
 
 // classOfReport is the class of failure that a stored report has by itself.
 func classOfReport(text any) string {
-	var report worker.Report
+	var report Report
 	if s, ok := text.(string); !ok || json.Unmarshal([]byte(s), &report) != nil || report.Result == nil {
 		return ""
 	}
@@ -443,15 +449,14 @@ func (s *Store) DropDamagedConflicts() error {
 	return damaged
 }
 
-// PutShortest stores the shortest schedule of the failing run with this key.
-func (s *Store) PutShortest(key string, p minimize.Report) error {
-	return s.putReport("shortest", key, p)
+// PutShortest stores a report, as JSON, on the shortest schedule of the failing run with this key.
+func (s *Store) PutShortest(key string, report any) error {
+	return s.putReport("shortest", key, report)
 }
 
-// GetShortest returns the report that PutShortest stored; ok is false without one.
-func (s *Store) GetShortest(key string) (p minimize.Report, ok bool, err error) {
-	ok, err = s.getReport("shortest", key, &p)
-	return p, ok, err
+// GetShortest decodes the report that PutShortest stored; ok is false without one.
+func (s *Store) GetShortest(key string, report any) (ok bool, err error) {
+	return s.getReport("shortest", key, report)
 }
 
 // PutNative stores the result of a command on the host.

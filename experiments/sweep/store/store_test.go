@@ -12,19 +12,19 @@ import (
 	"testing"
 
 	"github.com/heddle-dmt/heddle/experiments/minimize"
-	"github.com/heddle-dmt/heddle/experiments/sweep/worker"
 	"github.com/heddle-dmt/heddle/internal/machine"
+	"github.com/heddle-dmt/heddle/internal/output"
 )
 
 func record(slot string, repetition int, key, digest string) Record {
 	return Record{
 		Slot: slot, Repetition: repetition, Key: key, Manifest: "files",
-		Report: worker.Report{
+		Report: Report{
 			Result: &machine.Result{
 				Outcome: "exit", Digest: digest, Instructions: 1 << 40,
 				Syscalls: map[string]uint64{"write": 3}, Inputs: []machine.Input{{Path: "/a", SHA256: "b"}},
 			},
-			Stdout: worker.Output{SHA256: "c", Bytes: 4},
+			Stdout: output.Sum{SHA256: "c", Bytes: 4},
 		},
 	}
 }
@@ -62,7 +62,7 @@ func TestReplacingAndConflicts(t *testing.T) {
 	}
 	defer s.Close()
 	failed := record("a", 1, "key", "")
-	failed.Failure, failed.Report = "crashed", worker.Report{}
+	failed.Failure, failed.Report = "crashed", Report{}
 	for _, r := range []Record{record("a", 1, "old", "d1"), failed, record("a", 2, "key", "d2"), record("b", 1, "key", "d3"), record("c", 1, "key", "d3")} {
 		if err := s.Put(r); err != nil {
 			t.Fatal(err)
@@ -94,7 +94,7 @@ func TestNative(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	want := Native{ExitCode: 139, Stdout: worker.Output{SHA256: "a", Bytes: 1}, Seconds: 0.5}
+	want := Native{ExitCode: 139, Stdout: output.Sum{SHA256: "a", Bytes: 1}, Seconds: 0.5}
 	if err := s.PutNative("key", want); err != nil {
 		t.Fatal(err)
 	}
@@ -229,7 +229,8 @@ func TestOldStoresAreRenewed(t *testing.T) {
 			if differ, err := s.HasConflict("key"); !differ || err != nil {
 				t.Errorf("%v, %v", differ, err)
 			}
-			if p, ok, err := s.GetShortest("key"); ok != (format == 2) || err != nil || ok && p.Runs != 7 {
+			var p minimize.Report
+			if ok, err := s.GetShortest("key", &p); ok != (format == 2) || err != nil || ok && p.Runs != 7 {
 				t.Errorf("format %d: %+v, %v, %v", format, p, ok, err)
 			}
 			if err := s.Close(); err != nil {
@@ -251,7 +252,8 @@ func TestOldStoresAreRenewed(t *testing.T) {
 		if err := s.PutShortest("key", minimize.Report{Runs: 8}); err != nil {
 			t.Fatal(err)
 		}
-		if p, ok, err := s.GetShortest("key"); !ok || err != nil || p.Runs != 8 {
+		var p minimize.Report
+		if ok, err := s.GetShortest("key", &p); !ok || err != nil || p.Runs != 8 {
 			t.Errorf("%+v, %v, %v", p, ok, err)
 		}
 		if err := s.Close(); err != nil {
@@ -298,7 +300,7 @@ func TestDamagedRows(t *testing.T) {
 		},
 		"shortest": {
 			func() error { return s.PutShortest("key", minimize.Report{Runs: 7}) },
-			func() (bool, error) { _, ok, err := s.GetShortest("key"); return ok, err },
+			func() (bool, error) { return s.GetShortest("key", &minimize.Report{}) },
 			"row key of the table shortest in the result store " + path + " is damaged",
 		},
 		"conflicts": {

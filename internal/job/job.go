@@ -1,24 +1,21 @@
-// Package worker carries out single runs, in this process or in a fresh one.
+// Package job is a run as users describe it, and its execution in this process or in a fresh one.
 //
-// A Job is all that a run depends on, a Report all that it gave. A fresh
-// process is heddle itself, started with a hidden command that reads a Job as
-// JSON from standard input and writes a Report to standard output, so that a
-// crash of one run takes nothing else with it.
-package worker
+// Options is the machine as users write it, on a command line or in the machine section of an
+// experiment file. A Job adds a program and its input: it is all that the run depends on, as plain
+// data. A Report is the result.
+package job
 
 import (
+	"bufio"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
-	"hash"
 	"io"
 	"os"
 
-	"github.com/heddle-dmt/heddle/experiments/minimize"
 	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/internal/machine"
-	"github.com/heddle-dmt/heddle/internal/runoptions"
+	"github.com/heddle-dmt/heddle/internal/output"
+	"github.com/heddle-dmt/heddle/internal/worker"
 )
 
 var errHost = errs.Define("host-failure",
@@ -43,7 +40,7 @@ var errStdin = errs.Define("stdin-unreadable",
 
 // Job is one run of a program on a machine.
 type Job struct {
-	Options runoptions.Options `json:"options"`
+	Options Options `json:"options"`
 	// Args is the program and its arguments.
 	Args []string `json:"args"`
 	// Stdin is the host file that the program reads; empty means no input.
@@ -57,29 +54,16 @@ type Job struct {
 	Faults []machine.StreamFault `json:"faults,omitempty"`
 	// Hidden are host files that the program does not see (machine.Config.Hidden).
 	Hidden []string `json:"hidden,omitempty"`
-	// Events asks a fresh process for the event log on descriptor 3.
-	Events bool `json:"events,omitempty"`
-	// Shortest, when set, looks for the shortest schedule under which the job fails
-	// instead of running it.
-	Shortest *Shortest `json:"shortest,omitempty"`
 }
 
-// Report is the result of a run.
+// Report is the result of a Job.
 type Report struct {
 	// Result is nil when heddle could not carry out the run.
 	Result *machine.Result `json:"result,omitempty"`
 	// Failure is heddle's sentence when Result is nil.
-	Failure string `json:"failure,omitempty"`
-	Stdout  Output `json:"stdout"`
-	Stderr  Output `json:"stderr"`
-	// Shortest is the result of Job.Shortest; Result is nil then.
-	Shortest *minimize.Report `json:"shortest,omitempty"`
-}
-
-// Output identifies a program's output to a stream.
-type Output struct {
-	SHA256 string `json:"sha256"`
-	Bytes  uint64 `json:"bytes"`
+	Failure string     `json:"failure,omitempty"`
+	Stdout  output.Sum `json:"stdout"`
+	Stderr  output.Sum `json:"stderr"`
 }
 
 // Config translates the job. The caller sets the streams.
@@ -90,34 +74,59 @@ func (j Job) Config() machine.Config {
 	return c
 }
 
-// Run carries out the job in this process. Output goes to no place but the
-// report; events may be nil.
-func Run(ctx context.Context, job Job, events io.Writer) Report {
-	if job.Shortest != nil {
-		shortest, err := shortenSchedule(ctx, job)
-		if err != nil {
-			return Report{Failure: Explained(err).Error()}
-		}
-		return Report{Shortest: shortest}
-	}
-	stdout, stderr := NewMeter(), NewMeter()
-	result, err := runJob(ctx, job, stdout, stderr, events)
-	report := Report{Result: result, Stdout: stdout.Output(), Stderr: stderr.Output()}
+// Run carries out the job in this process. Of its output only the sums are kept; events may be
+// nil.
+func (j Job) Run(ctx context.Context, events io.Writer) Report {
+	stdout, stderr := output.NewMeter(), output.NewMeter()
+	result, err := j.run(ctx, stdout, stderr, events)
+	report := Report{Result: result, Stdout: stdout.Sum(), Stderr: stderr.Sum()}
 	if err != nil {
 		report.Result, report.Failure = nil, Explained(err).Error()
 	}
 	return report
 }
 
-func runJob(ctx context.Context, job Job, stdout, stderr, events io.Writer) (*machine.Result, error) {
-	stdin, err := job.OpenStdin()
+func (j Job) run(ctx context.Context, stdout, stderr, events io.Writer) (*machine.Result, error) {
+	stdin, err := j.OpenStdin()
 	if err != nil {
 		return nil, err
 	}
 	defer stdin.Close()
-	c := job.Config()
+	c := j.Config()
 	c.Stdin, c.Stdout, c.Stderr, c.EventLog = stdin.Reader, stdout, stderr, events
 	return machine.Run(ctx, c)
+}
+
+// WorkerCommand is the hidden command under which heddle carries out a job for Spawn.
+const WorkerCommand = "worker"
+
+// request is the message from Spawn to the worker.
+type request struct {
+	Job Job `json:"job"`
+	// Events asks for the event log on worker.EventsDescriptor.
+	Events bool `json:"events"`
+}
+
+// Spawn carries out the job in a fresh process with the extra environment variables. The error
+// says that the process failed, not that the run did. The event log is written to events, unless
+// that is nil.
+func (j Job) Spawn(ctx context.Context, env []string, events io.Writer) (report Report, err error) {
+	err = worker.Spawn(ctx, WorkerCommand, request{j, events != nil}, &report, env, events)
+	return report, err
+}
+
+// ServeWorker is the worker's side of Spawn.
+func ServeWorker(stdin io.Reader, stdout io.Writer) error {
+	return worker.Serve(stdin, stdout, func(r request) Report {
+		if !r.Events {
+			return r.Job.Run(context.Background(), nil)
+		}
+		pipe := os.NewFile(worker.EventsDescriptor, "events")
+		defer pipe.Close()
+		buffer := bufio.NewWriterSize(pipe, 1<<16)
+		defer buffer.Flush()
+		return r.Job.Run(context.Background(), buffer)
+	})
 }
 
 // Stdin is an opened standard input. The Reader is nil without one.
@@ -143,39 +152,11 @@ func (j Job) OpenStdin() (Stdin, error) {
 	}
 	file, err := os.Open(j.Stdin)
 	if err != nil {
-		return Stdin{}, errStdin.Wrap(withoutPath(err), j.Stdin)
+		return Stdin{}, errStdin.Wrap(err, j.Stdin)
 	}
 	if j.StdinIsPipe {
 		// Without the methods of a file the machine takes it for a stream.
 		return Stdin{struct{ io.Reader }{file}, file}, nil
 	}
 	return Stdin{file, file}, nil
-}
-
-// withoutPath is an error without the name of the file, which the sentence has.
-func withoutPath(err error) error {
-	var path *os.PathError
-	if errors.As(err, &path) {
-		return path.Err
-	}
-	return err
-}
-
-// Meter is a writer that keeps the digest and length of its input.
-type Meter struct {
-	hash  hash.Hash
-	bytes uint64
-}
-
-// NewMeter returns a Meter that has been given nothing.
-func NewMeter() *Meter { return &Meter{hash: sha256.New()} }
-
-func (m *Meter) Write(p []byte) (int, error) {
-	m.bytes += uint64(len(p))
-	return m.hash.Write(p)
-}
-
-// Output identifies the text that was written so far.
-func (m *Meter) Output() Output {
-	return Output{SHA256: hex.EncodeToString(m.hash.Sum(nil)), Bytes: m.bytes}
 }

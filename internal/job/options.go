@@ -1,8 +1,4 @@
-// Package runoptions is the configuration of one machine as users write it, on a
-// command line or in the machine section of an experiment file, and its
-// translation into machine.Config. It holds no program: the same options serve
-// every run of a sweep.
-package runoptions
+package job
 
 import (
 	"errors"
@@ -19,19 +15,16 @@ import (
 	"github.com/heddle-dmt/heddle/sched"
 )
 
-// MaxCores is the largest number of cores a machine can have.
-const MaxCores = 64
-
 // The values of Options.UnknownSyscalls: the effects of an unknown system call.
 const (
-	Stop   = "stop"
-	ENOSYS = "enosys"
+	UnknownStop   = "stop"
+	UnknownENOSYS = "enosys"
 )
 
-// Options configures a machine. Default gives the usual values; the JSON form
-// is canonical, so that its digest identifies the configuration.
+// Options configures a machine; the same options serve every run of a sweep. DefaultOptions gives
+// the usual values; the JSON form is canonical, so that its digest identifies the configuration.
 type Options struct {
-	// Cores is the number of emulated cores, 1 to MaxCores.
+	// Cores is the number of emulated cores, 1 to sched.MaxCores.
 	Cores int `json:"cores" mapstructure:"cores"`
 	// Seed chooses the run among all possible ones.
 	Seed uint64 `json:"seed" mapstructure:"seed"`
@@ -63,16 +56,16 @@ type Options struct {
 	MaxMemory Size `json:"max_memory" mapstructure:"max_memory"`
 	// MaxInstructions ends the run after this number of instructions; 0 means no bound.
 	MaxInstructions uint64 `json:"max_instructions" mapstructure:"max_instructions"`
-	// UnknownSyscalls is Stop or ENOSYS.
+	// UnknownSyscalls is UnknownStop or UnknownENOSYS.
 	UnknownSyscalls string `json:"unknown_syscalls" mapstructure:"unknown_syscalls"`
 }
 
-// Default returns the options of heddle.DefaultConfig.
-func Default() Options {
+// DefaultOptions returns the options of machine.DefaultConfig.
+func DefaultOptions() Options {
 	c := machine.DefaultConfig()
 	return Options{
 		Cores: c.Cores, Seed: c.Seed, Sched: c.Sched, Memory: c.Memory, Costs: c.Costs,
-		MaxMemory: Size(c.MaxMemory), MaxInstructions: c.MaxInstructions, UnknownSyscalls: Stop,
+		MaxMemory: Size(c.MaxMemory), MaxInstructions: c.MaxInstructions, UnknownSyscalls: UnknownStop,
 	}
 }
 
@@ -90,8 +83,8 @@ func (e *FieldError) Error() string {
 
 // Check returns the first field that is wrong as a *FieldError.
 func (o Options) Check() error {
-	if o.Cores < 1 || o.Cores > MaxCores {
-		return &FieldError{"cores", o.Cores, "1 to " + strconv.Itoa(MaxCores)}
+	if o.Cores < 1 || o.Cores > sched.MaxCores {
+		return &FieldError{"cores", o.Cores, "1 to " + strconv.Itoa(sched.MaxCores)}
 	}
 	if err := checkSched(o.Sched); err != nil {
 		return err
@@ -107,8 +100,8 @@ func (o Options) Check() error {
 	if err := CheckCosts(o.Costs); err != nil {
 		return err
 	}
-	if o.MaxMemory < minMemory || o.MaxMemory > maxMemory {
-		return &FieldError{"max_memory", o.MaxMemory, minMemory.String() + " to " + maxMemory.String()}
+	if o.MaxMemory < machine.MinMemory || o.MaxMemory > machine.MaxMemory {
+		return &FieldError{"max_memory", o.MaxMemory, Size(machine.MinMemory).String() + " to " + Size(machine.MaxMemory).String()}
 	}
 	if o.Dir != "" && !strings.HasPrefix(o.Dir, "/") {
 		return &FieldError{"dir", strconv.Quote(o.Dir), "an absolute path"}
@@ -124,8 +117,8 @@ func (o Options) Check() error {
 			return &FieldError{fmt.Sprintf("env[%d]", i), strconv.Quote(variable), "NAME=VALUE"}
 		}
 	}
-	if o.UnknownSyscalls != Stop && o.UnknownSyscalls != ENOSYS {
-		return &FieldError{"unknown_syscalls", strconv.Quote(o.UnknownSyscalls), Stop + ", " + ENOSYS}
+	if o.UnknownSyscalls != UnknownStop && o.UnknownSyscalls != UnknownENOSYS {
+		return &FieldError{"unknown_syscalls", strconv.Quote(o.UnknownSyscalls), UnknownStop + ", " + UnknownENOSYS}
 	}
 	return nil
 }
@@ -134,12 +127,6 @@ func (o Options) Check() error {
 const noID = 1<<32 - 1
 
 const allowedID = "0 to 4294967294"
-
-// The bounds of machine.Config.Validate.
-const (
-	minMemory Size = 16 << 20
-	maxMemory Size = 1 << 40
-)
 
 func checkSched(o sched.Options) error {
 	err := o.Validate()
@@ -198,7 +185,7 @@ func (o Options) Config() machine.Config {
 		c.GID = *o.GID
 	}
 	c.MaxMemory, c.MaxInstructions = uint64(o.MaxMemory), o.MaxInstructions
-	c.UnknownENOSYS = o.UnknownSyscalls == ENOSYS
+	c.UnknownENOSYS = o.UnknownSyscalls == UnknownENOSYS
 	c.Env = mergeEnv(c.Env, o.Env)
 	for _, m := range o.Mounts {
 		c.Mounts = append(c.Mounts, machine.Mount(m))

@@ -1,4 +1,4 @@
-package runoptions
+package job
 
 import (
 	"math/bits"

@@ -1,4 +1,4 @@
-package runoptions
+package job
 
 import (
 	"encoding/json"
@@ -14,7 +14,7 @@ import (
 )
 
 func TestDefaultsAreAllowed(t *testing.T) {
-	if err := Default().Check(); err != nil {
+	if err := DefaultOptions().Check(); err != nil {
 		t.Error(err)
 	}
 }
@@ -37,7 +37,7 @@ func TestCheckNamesTheField(t *testing.T) {
 		"sched.quantum is 2000000000000; allowed: 1 to 1000000000000":          func(o *Options) { o.Sched.Quantum = 2_000_000_000_000 },
 		"sched.quantum is 2000; allowed: at most fairness (10) for the policy": func(o *Options) { o.Sched = sched.Options{Policy: "random", Fairness: 10} },
 	} {
-		o := Default()
+		o := DefaultOptions()
 		change(&o)
 		err := o.Check()
 		var field *FieldError
@@ -95,11 +95,11 @@ func TestSizeRoundTrip(t *testing.T) {
 }
 
 func TestResolveAndConfig(t *testing.T) {
-	o := Default()
+	o := DefaultOptions()
 	o.RootFS = "root"
 	o.Mounts = []Mount{{"in", "/in", false}, {"/out", "/out", true}}
 	o.Env = []string{"LANG=C", "NEW=1", "LANG=de"}
-	o.UnknownSyscalls = ENOSYS
+	o.UnknownSyscalls = UnknownENOSYS
 	o.Resolve("/base")
 	c := o.Config()
 	if c.RootFS != "/base/root" || c.Mounts[0].Host != "/base/in" || c.Mounts[1].Host != "/out" || !c.UnknownENOSYS {
@@ -112,7 +112,7 @@ func TestResolveAndConfig(t *testing.T) {
 
 // TestJSONRoundTrip: options travel to worker processes as JSON.
 func TestJSONRoundTrip(t *testing.T) {
-	want := Default()
+	want := DefaultOptions()
 	want.Mounts = []Mount{{"/out", "/out", true}}
 	first, err := json.Marshal(want)
 	if err != nil {

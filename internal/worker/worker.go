@@ -1,7 +1,12 @@
+// Package worker carries out requests in fresh processes of heddle, so that a crash in one of them
+// affects nothing else.
+//
+// A worker is heddle's own program file, started with a hidden command. It reads a request as JSON
+// from standard input and writes a reply as JSON to standard output. Which requests there are,
+// other packages define.
 package worker
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -15,9 +20,6 @@ import (
 	"github.com/heddle-dmt/heddle/internal/errs"
 )
 
-// Command is the hidden command under which heddle is a worker.
-const Command = "worker"
-
 var (
 	errCrash = errs.Define("worker-crashed",
 		"the worker process of a run ended with {status}: {text}",
@@ -27,52 +29,54 @@ var (
 		"cannot start a worker process",
 		"The host refused another process or descriptors for it, or heddle's own program file was moved or replaced while it ran; the rest of the sentence says which.",
 		"Check limits on processes (ulimit -u), open files (ulimit -n) and memory, and start heddle again.")
-	errJob = errs.Define("worker-job",
+	errRequest = errs.Define("worker-job",
 		"the worker cannot read its job",
 		"The hidden worker command was called by hand, or by another version of heddle.",
 		"Use heddle run or heddle experiment run.")
 )
 
-// Spawn carries out the job in a fresh process with the extra environment
-// variables. The error says that the process failed, not that the run did. The
-// job's events, if it asks for them, go to the writer.
-func Spawn(ctx context.Context, job Job, env []string, events io.Writer) (Report, error) {
+// EventsDescriptor is the descriptor of a worker to which it may write events.
+const EventsDescriptor = 3
+
+// Spawn has a fresh process carry out a request, and decodes its reply. The process is heddle with
+// a hidden command and extra environment variables. If events is not nil, it gets the text that the
+// process writes to EventsDescriptor. The error says that the process failed, not that the request did.
+func Spawn(ctx context.Context, command string, request, reply any, env []string, events io.Writer) error {
 	self, err := os.Executable()
 	if err != nil {
-		return Report{}, errStart.Wrap(err)
+		return errStart.Wrap(err)
 	}
-	input, err := json.Marshal(job)
+	input, err := json.Marshal(request)
 	if err != nil {
-		return Report{}, errStart.Wrap(err)
+		return errStart.Wrap(err)
 	}
 	var stdout bytes.Buffer
 	stderr := &head{}
-	cmd := exec.CommandContext(ctx, self, Command)
+	cmd := exec.CommandContext(ctx, self, command)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(input), &stdout, stderr
 	cmd.Env = append(os.Environ(), env...)
 	// A group of its own keeps the terminal's Ctrl-C away from the worker: it
 	// is for the parent to decide. Should the parent be killed, it dies too.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	if err := runWithEvents(cmd, job.Events, events); err != nil {
+	if err := runWithEvents(cmd, events); err != nil {
 		if ctx.Err() != nil {
-			return Report{}, ctx.Err()
+			return ctx.Err()
 		}
 		var exit *exec.ExitError
 		if !errors.As(err, &exit) {
-			return Report{}, errStart.Wrap(err)
+			return errStart.Wrap(err)
 		}
-		return Report{}, errCrash.New(exit.ProcessState, stderr)
+		return errCrash.New(exit.ProcessState, stderr)
 	}
-	var report Report
-	if err := json.Unmarshal(stdout.Bytes(), &report); err != nil {
-		return Report{}, errCrash.New("an unreadable report", err)
+	if err := json.Unmarshal(stdout.Bytes(), reply); err != nil {
+		return errCrash.New("an unreadable report", err)
 	}
-	return report, nil
+	return nil
 }
 
-// runWithEvents runs the command with a pipe as its descriptor 3.
-func runWithEvents(cmd *exec.Cmd, want bool, events io.Writer) error {
-	if !want {
+// runWithEvents runs the command, with a pipe as its EventsDescriptor if events is not nil.
+func runWithEvents(cmd *exec.Cmd, events io.Writer) error {
+	if events == nil {
 		return cmd.Run()
 	}
 	read, write, err := os.Pipe()
@@ -80,7 +84,7 @@ func runWithEvents(cmd *exec.Cmd, want bool, events io.Writer) error {
 		return err
 	}
 	defer read.Close()
-	cmd.ExtraFiles = []*os.File{write}
+	cmd.ExtraFiles = []*os.File{write} // the first is EventsDescriptor
 	err = cmd.Start()
 	write.Close()
 	if err != nil {
@@ -90,21 +94,13 @@ func runWithEvents(cmd *exec.Cmd, want bool, events io.Writer) error {
 	return errors.Join(cmd.Wait(), copyErr)
 }
 
-// Main is the worker's side of Spawn.
-func Main(stdin io.Reader, stdout io.Writer) error {
-	var job Job
-	if err := json.NewDecoder(stdin).Decode(&job); err != nil {
-		return errJob.Wrap(err)
+// Serve is the worker's side of Spawn: it reads the request, carries it out and writes the reply.
+func Serve[Request, Reply any](stdin io.Reader, stdout io.Writer, carryOut func(Request) Reply) error {
+	var request Request
+	if err := json.NewDecoder(stdin).Decode(&request); err != nil {
+		return errRequest.Wrap(err)
 	}
-	var events io.Writer
-	if job.Events {
-		pipe := os.NewFile(3, "events")
-		buffer := bufio.NewWriterSize(pipe, 1<<16)
-		defer pipe.Close()
-		defer buffer.Flush()
-		events = buffer
-	}
-	return json.NewEncoder(stdout).Encode(Run(context.Background(), job, events))
+	return json.NewEncoder(stdout).Encode(carryOut(request))
 }
 
 // head keeps the beginning of a dying process's output: a Go program's panic
