@@ -24,7 +24,7 @@ type Options struct {
 	// Output, if set, is the right output of the program: that it prints something else is the
 	// failure.
 	Output []byte
-	// WeakMemory has fences become events: under SC they do nothing.
+	// WeakMemory adds a fence before the accesses of a system call: under SC it would do nothing.
 	WeakMemory bool
 	// NoGuesses has nothing guessed.
 	NoGuesses bool

@@ -328,7 +328,8 @@ func (r *round) applyHelper(e *vex.Call) *symbolic.Expr {
 	return p.Const(v, e.Type.Bits())
 }
 
-// sideExit is a side exit: the path says whether it is taken.
+// sideExit is a side exit: the path says whether it is taken, unless it leads to the next
+// instruction, as a jump of no distance does.
 func (r *round) sideExit(s *vex.Exit) (left bool, to uint64) {
 	g := r.substituteFixed(r.operandValue(s.Guard))
 	if g.IsConst() {
@@ -341,6 +342,8 @@ func (r *round) sideExit(s *vex.Exit) (left bool, to uint64) {
 	case next != s.Dst:
 		r.err = r.addCondition(r.pass.pool.Not(g))
 		return false, 0
+	case r.leadsOn(s):
+		return true, s.Dst
 	}
 	if rest := r.path.Advance(r.from, r.begun); r.begun < r.block.instructions && rest.Block == r.from.Block {
 		// The path continues in the block.
@@ -349,6 +352,13 @@ func (r *round) sideExit(s *vex.Exit) (left bool, to uint64) {
 	}
 	r.err = r.addCondition(g)
 	return true, s.Dst
+}
+
+// leadsOn reports whether a side exit leads where the block goes without it, with nothing done in
+// between.
+func (r *round) leadsOn(s *vex.Exit) bool {
+	next, known := r.block.Next.(*vex.Const)
+	return known && next.Bits == s.Dst && r.block.Stmts[len(r.block.Stmts)-1] == vex.Stmt(s)
 }
 
 // memoryFence is MFENCE or SFENCE; LFENCE orders nothing that is not in order.

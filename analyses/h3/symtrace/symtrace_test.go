@@ -136,6 +136,8 @@ func (p *program) thread(id arch.ThreadID, from uint64, returns []uint64, taken 
 		case run.Kind == zydis.Call:
 			returns = append(returns, end)
 			at = end + uint64(run.Relative)
+		case run.Kind == zydis.Jump:
+			at = end + uint64(run.Relative)
 		default:
 			if at = end; taken[0] {
 				at += uint64(run.Relative)

@@ -20,7 +20,7 @@
 // those of no thread.
 //
 //   - read, write, update: NAME = read VARIABLE; write VARIABLE VALUE; NAME = update
-//     VARIABLE VALUE. A variable is a name or an address, 0x600000; it has four bytes, or
+//     VARIABLE VALUE, whose value may be a sum of NAME, too. A variable is a name or an address, 0x600000; it has four bytes, or
 //     x:SIZE of 1 to 8 bytes. A value is a number, a name, or a sum of these, of that size.
 //   - array x SIZE COUNT makes x an array, whose elements are x[NUMBER] or x[NAME].
 //   - fence, storefence, begin, end.

@@ -16,7 +16,7 @@ import (
 // values have the names of their symbols. The text does not have cores, addresses of instructions,
 // and which conditions are assumed.
 func Format(t *model.Trace, nameOf func(addr uint64) string) string {
-	w := &formatter{trace: t, nameOf: nameOf, objects: map[event.ObjectID]string{}}
+	w := &formatter{trace: t, nameOf: nameOf, objects: map[event.ObjectID]string{}, read: map[string]bool{}, written: map[*model.Condition]bool{}}
 	w.writeInitialState()
 	w.announceThreads()
 	rest := make([]int, len(t.Threads)) // events that are not written yet
@@ -27,20 +27,20 @@ func Format(t *model.Trace, nameOf func(addr uint64) string) string {
 		e := &t.Events[i]
 		w.enterThread(e.Thread)
 		w.line("  %s", w.formatEvent(e))
+		if e.Kind.Reads() {
+			w.read[e.Symbol.Name] = true
+		}
 		if rest[e.Thread]--; rest[e.Thread] == 0 {
-			w.writeConditions(e.Thread)
+			w.writeConditions(e.Thread, false)
 		}
 	}
 	for i := range t.Threads {
 		if len(t.Threads[i].Events) == 0 {
 			w.enterThread(i)
-			w.writeConditions(i)
 		}
+		w.writeConditions(i, true)
 	}
-	if slices.ContainsFunc(slices.Concat(t.Path, t.Bug), func(c model.Condition) bool { return c.Thread < 0 }) {
-		w.line("thread")
-		w.writeConditions(-1)
-	}
+	w.writeConditions(-1, true)
 	return w.String()
 }
 
@@ -50,7 +50,10 @@ type formatter struct {
 	trace   *model.Trace
 	nameOf  func(addr uint64) string
 	objects map[event.ObjectID]string
-	now     int // the number of the thread whose lines are written, from 1
+	// read are the symbols whose events are written, and written the conditions that are.
+	read    map[string]bool
+	written map[*model.Condition]bool
+	now     int // the number of the thread whose lines are written, from 1; 0: none
 }
 
 func (w *formatter) line(format string, args ...any) { fmt.Fprintf(w, format+"\n", args...) }
@@ -73,12 +76,17 @@ func (w *formatter) announceThreads() {
 	}
 }
 
-// enterThread begins the lines of a thread, unless they go on.
+// enterThread begins the lines of a thread, or with -1 those of none, unless they continue.
 func (w *formatter) enterThread(thread int) {
-	if w.now != thread+1 {
-		w.now = thread + 1
+	switch {
+	case w.now == thread+1:
+		return
+	case thread < 0:
+		w.line("thread")
+	default:
 		w.line("thread %s", w.trace.Threads[thread].Name)
 	}
+	w.now = thread + 1
 }
 
 // writeInitialState writes what is so before the first event.
@@ -195,18 +203,28 @@ func formatValue(e *symbolic.Expr) string {
 	return fmt.Sprintf("%q", e.String())
 }
 
-// writeConditions writes the conditions of a thread, or of none: -1.
-func (w *formatter) writeConditions(thread int) {
+// writeConditions writes the conditions of a thread, or with -1 of none; those with a symbol whose
+// event is not written yet only if all are to be written.
+func (w *formatter) writeConditions(thread int, all bool) {
 	for _, part := range []struct {
 		word string
 		list []model.Condition
 	}{{"path", w.trace.Path}, {"bug", w.trace.Bug}} {
 		for i := range part.list {
-			if c := &part.list[i]; c.Thread == thread {
+			if c := &part.list[i]; c.Thread == thread && !w.written[c] && (all || w.hasSymbols(c.Expr)) {
+				w.written[c] = true
+				w.enterThread(thread)
 				w.line("  %s %s", part.word, formatCondition(c.Expr))
 			}
 		}
 	}
+}
+
+// hasSymbols reports whether the events of all symbols of an expression are written.
+func (w *formatter) hasSymbols(e *symbolic.Expr) bool {
+	has := true
+	symbolic.Symbols(e, func(s *symbolic.Expr) { has = has && w.read[s.Name] })
+	return has
 }
 
 // signs are the comparisons of conditions.

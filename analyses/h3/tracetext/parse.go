@@ -113,9 +113,6 @@ func (p *parser) parseEvent(words []string) error {
 	e := model.Event{
 		Kind: kind, Thread: p.now, Core: arch.CoreID(p.now), CoreInstructions: uint64(len(p.trace.Events)),
 	}
-	if err := p.parseOperands(&e, words); err != nil {
-		return err
-	}
 	switch {
 	case kind.Reads() && name == "":
 		return fmt.Errorf("the value has no name")
@@ -123,11 +120,11 @@ func (p *parser) parseEvent(words []string) error {
 		return fmt.Errorf("%q cannot be the name of a value", name)
 	case kind.Reads() && p.symbols[name] != nil:
 		return fmt.Errorf("%s is the name of another value", name)
-	case kind.Reads():
-		e.Symbol = p.trace.SymbolOf(p.now, e.Size)
-		p.symbols[name] = e.Symbol
-	case name != "":
+	case !kind.Reads() && name != "":
 		return fmt.Errorf("%s reads no value", words[0])
+	}
+	if err := p.parseOperands(&e, name, words); err != nil {
+		return err
 	}
 	p.trace.Add(e)
 	return nil
@@ -149,8 +146,9 @@ var marks = map[model.Kind]string{
 	model.Lock: "shared", model.Unlock: "shared", model.TryFailed: "shared", model.Wake: "timedout",
 }
 
-// parseOperands reads the words after the event's own, which is the first.
-func (p *parser) parseOperands(e *model.Event, words []string) error {
+// parseOperands reads the words after the event's own, which is the first. The value that the event
+// reads, if it reads one, gets a name.
+func (p *parser) parseOperands(e *model.Event, name string, words []string) error {
 	if mark := marks[e.Kind]; mark != "" && len(words) == 3 && words[2] == mark {
 		e.Shared, e.TimedOut = mark == "shared", mark == "timedout"
 		words = words[:2]
@@ -165,7 +163,14 @@ func (p *parser) parseOperands(e *model.Event, words []string) error {
 	var err error
 	switch {
 	case e.Kind.Reads() || e.Kind.Writes():
-		if err = p.parsePlace(e, words[1]); err == nil && e.Kind.Writes() {
+		if err = p.parsePlace(e, words[1]); err != nil {
+			return err
+		}
+		if e.Kind.Reads() {
+			e.Symbol = p.trace.SymbolOf(p.now, e.Size)
+			p.symbols[name] = e.Symbol
+		}
+		if e.Kind.Writes() {
 			e.Value, err = p.parseValue(words[2], 8*e.Size)
 		}
 	case e.Kind == model.Fork || e.Kind == model.Join:
