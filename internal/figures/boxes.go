@@ -55,7 +55,8 @@ func (f *figure) drawBoxes(c *canvas) error {
 }
 
 // join returns the ends of a line between two rectangles: vertical or horizontal if they face
-// each other, between the nearest sides' middles otherwise.
+// each other, otherwise between the middles of their left and right sides, which arrows along a
+// column do not touch.
 func join(a, b [4]int, shift int) (x1, y1, x2, y2 int) {
 	left, right := max(a[0], b[0]), min(a[0]+a[2], b[0]+b[2])
 	top, bottom := max(a[1], b[1]), min(a[1]+a[3], b[1]+b[3])
@@ -73,9 +74,9 @@ func join(a, b [4]int, shift int) (x1, y1, x2, y2 int) {
 		}
 		return a[0], y, b[0] + b[2], y
 	}
-	x1, x2 = a[0]+a[2]/2+shift, b[0]+b[2]/2+shift
-	if a[1] < b[1] {
-		return x1, a[1] + a[3], x2, b[1]
+	y1, y2 = a[1]+a[3]/2+shift, b[1]+b[3]/2+shift
+	if a[0] < b[0] {
+		return a[0] + a[2], y1, b[0], y2
 	}
-	return x1, a[1], x2, b[1] + b[3]
+	return a[0], y1, b[0] + b[2], y2
 }

@@ -65,7 +65,7 @@ func (c *canvas) text(x, y int, text, class string) {
 // label writes lines on a white ground, which hides the lines below.
 func (c *canvas) label(x, y int, text string) {
 	w, h := textWidth(text)*12/13+6, (strings.Count(text, "\n")+1)*lineHeight
-	c.add(`<rect x="%d" y="%d" width="%d" height="%d" fill="#ffffff" fill-opacity="0.92"/>`, x-w/2, y-h/2, w, h)
+	c.add(`<rect x="%d" y="%d" width="%d" height="%d" fill="#ffffff"/>`, x-w/2, y-h/2, w, h)
 	c.text(x, y, text, "small")
 }
 

@@ -36,9 +36,9 @@ func TestArrowsJoinFacingSides(t *testing.T) {
 		b    [4]int
 		want [4]int
 	}{
-		{[4]int{0, 100, 100, 40}, [4]int{50, 40, 50, 100}},   // below
-		{[4]int{200, 0, 100, 40}, [4]int{100, 20, 200, 20}},  // to the right
-		{[4]int{200, 100, 50, 40}, [4]int{50, 40, 225, 100}}, // neither
+		{[4]int{0, 100, 100, 40}, [4]int{50, 40, 50, 100}},    // below
+		{[4]int{200, 0, 100, 40}, [4]int{100, 20, 200, 20}},   // to the right
+		{[4]int{200, 100, 50, 40}, [4]int{100, 20, 200, 120}}, // neither
 	} {
 		x1, y1, x2, y2 := join(a, c.b, 0)
 		if got := [4]int{x1, y1, x2, y2}; got != c.want {
