@@ -174,8 +174,10 @@ func TestEvents(t *testing.T) {
 	s := &event.Schedule{
 		Threads: []string{"1", "1.1"}, Objects: map[event.ObjectID]string{7: "thread:1.1"}, Portable: true,
 		Operations: []event.Operation{
-			{Thread: 0, Op: event.OpMutexLock}, {Thread: 1, Op: event.OpMutexLock},
-			{Thread: 0, Op: event.OpJoin, Object: 7, Part: event.WholePart}, {Thread: 0, Op: event.OpMutexLock},
+			{Thread: 0, Op: event.OpMutexLock},
+			{Thread: 1, Op: event.OpMutexLock},
+			{Thread: 0, Op: event.OpJoin, Object: 7, Part: event.WholePart},
+			{Thread: 0, Op: event.OpMutexLock},
 		},
 		Constraints: []event.Constraint{{
 			First:  event.Point{Thread: 1, Done: 1, PC: 0x1000, Instructions: 5, Span: 1},
@@ -183,10 +185,12 @@ func TestEvents(t *testing.T) {
 		}},
 	}
 	marks := []hybrid.Mark{
-		{Thread: 0, Position: -1, Open: true, Instructions: 10}, {Thread: 0, Position: 0, Instructions: 12},
+		{Thread: 0, Position: -1, Open: true, Instructions: 10},
+		{Thread: 0, Position: 0, Instructions: 12},
 		{Thread: 0, Position: -1, Close: true, Instructions: 15},
 		{Thread: 1, Position: 1, Instructions: 100},
-		{Thread: 0, Position: 2, Instructions: 40}, {Thread: 0, Position: 3, Instructions: 50},
+		{Thread: 0, Position: 2, Instructions: 40},
+		{Thread: 0, Position: 3, Instructions: 50},
 	}
 	e := specialize.NewEvents(s, marks, []arch.ThreadID{1000, 1001})
 	first, second := &blocktrace.Thread{ID: 1000}, &blocktrace.Thread{ID: 1001}

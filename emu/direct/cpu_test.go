@@ -266,7 +266,7 @@ func TestSnapshotsBranch(t *testing.T) {
 	}
 	type snapshot struct {
 		space *mem.Space
-		ctx arch.Context
+		ctx   arch.Context
 	}
 	take := func() snapshot { return snapshot{b.space.Clone(), b.cpu.CloneContext(b.ctx)} }
 	var snaps []snapshot

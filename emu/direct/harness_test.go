@@ -44,7 +44,7 @@ type bench struct {
 	ram   *mem.RAM
 	cpu   *CPU
 	space *mem.Space
-	ctx arch.Context
+	ctx   arch.Context
 }
 
 func newBench(t testing.TB, source string) *bench {

@@ -136,7 +136,7 @@ type subject struct {
 	ram   *mem.RAM
 	cpu   *CPU
 	space *mem.Space
-	ctx arch.Context
+	ctx   arch.Context
 	data  *[3 * arch.PageSize]byte
 	pages [3]mem.Page
 	code  [2]mem.Page

@@ -190,10 +190,18 @@ func TestFutexOperations(t *testing.T) {
 // TestConstants compares the constants and the errnos' names with those of package unix.
 func TestConstants(t *testing.T) {
 	for _, x := range [][2]int{
-		{RtSigreturn, unix.SYS_RT_SIGRETURN}, {SchedYield, unix.SYS_SCHED_YIELD}, {Times, unix.SYS_TIMES},
-		{Futex, unix.SYS_FUTEX}, {ExitGroup, unix.SYS_EXIT_GROUP},
-		{SIGILL, int(unix.SIGILL)}, {SIGTRAP, int(unix.SIGTRAP)}, {SIGABRT, int(unix.SIGABRT)}, {SIGBUS, int(unix.SIGBUS)},
-		{SIGFPE, int(unix.SIGFPE)}, {SIGSEGV, int(unix.SIGSEGV)}, {SIGSYS, int(unix.SIGSYS)},
+		{RtSigreturn, unix.SYS_RT_SIGRETURN},
+		{SchedYield, unix.SYS_SCHED_YIELD},
+		{Times, unix.SYS_TIMES},
+		{Futex, unix.SYS_FUTEX},
+		{ExitGroup, unix.SYS_EXIT_GROUP},
+		{SIGILL, int(unix.SIGILL)},
+		{SIGTRAP, int(unix.SIGTRAP)},
+		{SIGABRT, int(unix.SIGABRT)},
+		{SIGBUS, int(unix.SIGBUS)},
+		{SIGFPE, int(unix.SIGFPE)},
+		{SIGSEGV, int(unix.SIGSEGV)},
+		{SIGSYS, int(unix.SIGSYS)},
 	} {
 		if x[0] != x[1] {
 			t.Errorf("%d should be %d", x[0], x[1])

@@ -27,18 +27,24 @@ var litmusTests = []struct {
 	allowed map[model.MemoryModel]bool
 }{
 	{
-		"SB", [][]explore.Op{{write(x), read(y)}, {write(y), read(x)}}, []uint64{0, 0},
+		"SB",
+		[][]explore.Op{{write(x), read(y)}, {write(y), read(x)}},
+		[]uint64{0, 0},
 		map[model.MemoryModel]bool{model.TSO: true, model.PSO: true},
 	},
 	{
-		"SB with fences", [][]explore.Op{{write(x), {Kind: model.Fence}, read(y)}, {write(y), {Kind: model.Fence}, read(x)}},
-		[]uint64{0, 0}, nil,
+		"SB with fences",
+		[][]explore.Op{{write(x), {Kind: model.Fence}, read(y)}, {write(y), {Kind: model.Fence}, read(x)}},
+		[]uint64{0, 0},
+		nil,
 	},
 	{
 		"SB with locked instructions", [][]explore.Op{{update(x), read(y)}, {update(y), read(x)}}, []uint64{0, 0, 0, 0}, nil,
 	},
 	{
-		"MP", [][]explore.Op{{write(x), write(y)}, {read(y), read(x)}}, []uint64{1, 0},
+		"MP",
+		[][]explore.Op{{write(x), write(y)}, {read(y), read(x)}},
+		[]uint64{1, 0},
 		map[model.MemoryModel]bool{model.PSO: true},
 	},
 	{
@@ -51,7 +57,9 @@ var litmusTests = []struct {
 		"IRIW", [][]explore.Op{{write(x)}, {write(y)}, {read(x), read(y)}, {read(y), read(x)}}, []uint64{1, 0, 1, 0}, nil,
 	},
 	{
-		"a read of the thread's own store", [][]explore.Op{{write(x), read(x), read(y)}, {write(y), read(y), read(x)}}, []uint64{1, 0, 1, 0},
+		"a read of the thread's own store",
+		[][]explore.Op{{write(x), read(x), read(y)}, {write(y), read(y), read(x)}},
+		[]uint64{1, 0, 1, 0},
 		map[model.MemoryModel]bool{model.TSO: true, model.PSO: true},
 	},
 }

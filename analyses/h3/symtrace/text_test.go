@@ -27,10 +27,18 @@ var operations = []struct {
 	name string
 	op   event.SyncOp
 }{
-	{"mutex_lock", event.OpMutexLock}, {"mutex_trylock", event.OpMutexTryLock}, {"mutex_unlock", event.OpMutexUnlock},
-	{"cond_wait", event.OpCondWait}, {"cond_timedwait", event.OpCondTimedWait}, {"cond_signal", event.OpCondSignal},
-	{"cond_broadcast", event.OpCondBroadcast}, {"sem_wait", event.OpSemWait}, {"sem_post", event.OpSemPost},
-	{"barrier_wait", event.OpBarrierWait}, {"rwlock_rdlock", event.OpRWReadLock}, {"rwlock_wrlock", event.OpRWWriteLock},
+	{"mutex_lock", event.OpMutexLock},
+	{"mutex_trylock", event.OpMutexTryLock},
+	{"mutex_unlock", event.OpMutexUnlock},
+	{"cond_wait", event.OpCondWait},
+	{"cond_timedwait", event.OpCondTimedWait},
+	{"cond_signal", event.OpCondSignal},
+	{"cond_broadcast", event.OpCondBroadcast},
+	{"sem_wait", event.OpSemWait},
+	{"sem_post", event.OpSemPost},
+	{"barrier_wait", event.OpBarrierWait},
+	{"rwlock_rdlock", event.OpRWReadLock},
+	{"rwlock_wrlock", event.OpRWWriteLock},
 	{"rwlock_unlock", event.OpRWUnlock},
 }
 
