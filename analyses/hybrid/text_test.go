@@ -2,34 +2,34 @@ package hybrid_test
 
 import (
 	"errors"
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/heddle-dmt/heddle/analyses/hybrid"
+	"github.com/heddle-dmt/heddle/internal/casefile"
 )
 
-// testdata/files.txt has schedule files without their last lines, separated by blank lines.
-// After ---- comes "ok", or the error. A file that is read is written as it was.
+// files are schedule files without their last lines, and "ok" or the errors.
+func files(t testing.TB) []casefile.Case {
+	t.Helper()
+	return casefile.Read(t, "testdata/files.txt")
+}
+
+// TestFilesOfText: the files are read or refused as testdata/files.txt says, and written as they
+// were.
 func TestFilesOfText(t *testing.T) {
-	text, err := os.ReadFile("testdata/files.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, block := range strings.Split(string(text), "\n\n") {
-		name, rest, _ := strings.Cut(strings.TrimSpace(block), "\n")
-		body, want, _ := strings.Cut(rest, "----\n")
-		source := sealed(body)
+	for _, c := range files(t) {
+		source := sealed(c.Input)
 		f, err := hybrid.Parse(source)
 		switch {
-		case err != nil && err.Error() != strings.TrimSpace(want):
-			t.Errorf("%s: %v, want %s", name, err, want)
-		case err == nil && strings.TrimSpace(want) != "ok":
-			t.Errorf("%s: it is read, want %s", name, want)
+		case err != nil && err.Error() != c.Want:
+			t.Errorf("%s: %v, want %s", c.Name, err, c.Want)
+		case err == nil && c.Want != "ok":
+			t.Errorf("%s: it is read, want %s", c.Name, c.Want)
 		case err == nil:
 			var again strings.Builder
 			if err := f.Write(&again); err != nil || again.String() != source {
-				t.Errorf("%s is written as\n%s%v", name, again.String(), err)
+				t.Errorf("%s is written as\n%s%v", c.Name, again.String(), err)
 			}
 		}
 	}
@@ -38,14 +38,8 @@ func TestFilesOfText(t *testing.T) {
 // FuzzParse: any text is read or refused with a line, and a file that is read is read again
 // as it is written.
 func FuzzParse(f *testing.F) {
-	text, err := os.ReadFile("testdata/files.txt")
-	if err != nil {
-		f.Fatal(err)
-	}
-	for _, block := range strings.Split(string(text), "\n\n") {
-		_, rest, _ := strings.Cut(strings.TrimSpace(block), "\n")
-		body, _, _ := strings.Cut(rest, "----\n")
-		f.Add(body)
+	for _, c := range files(f) {
+		f.Add(c.Input)
 	}
 	f.Fuzz(func(t *testing.T, body string) {
 		file, err := hybrid.Parse(sealed(body))

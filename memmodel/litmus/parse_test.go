@@ -4,6 +4,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/heddle-dmt/heddle/internal/casefile"
 )
 
 const sample = `X86_64 MP+mfence+po
@@ -136,34 +138,23 @@ func TestOperandNotations(t *testing.T) {
 // TestTexts: the tests of testdata/tests.txt are read as it says.
 func TestTexts(t *testing.T) {
 	for _, c := range texts(t) {
-		test, err := Parse("f", c.text)
+		test, err := Parse("f", c.Input)
 		got := ""
 		if err != nil {
 			got = err.Error()
 		} else {
 			got = strings.TrimSpace(test.String())
 		}
-		if got != c.want {
-			t.Errorf("%s gives\n%s\nwant\n%s", c.name, got, c.want)
+		if got != c.Want {
+			t.Errorf("%s gives\n%s\nwant\n%s", c.Name, got, c.Want)
 		}
 	}
 }
 
-type textCase struct{ name, text, want string }
-
-// texts reads testdata/tests.txt, whose head describes it.
-func texts(t testing.TB) (all []textCase) {
+// texts are litmus tests, and how they are printed or the errors.
+func texts(t testing.TB) []casefile.Case {
 	t.Helper()
-	file, err := os.ReadFile("testdata/tests.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, block := range strings.Split(string(file), "\n== ")[1:] {
-		name, rest, _ := strings.Cut(block, "\n")
-		text, want, _ := strings.Cut(rest, "----\n")
-		all = append(all, textCase{name, text, strings.TrimSpace(want)})
-	}
-	return all
+	return casefile.Read(t, "testdata/tests.txt")
 }
 
 func TestAssemblerErrorsNameTheLine(t *testing.T) {
@@ -180,7 +171,7 @@ func TestAssemblerErrorsNameTheLine(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	f.Add(sample)
 	for _, c := range texts(f) {
-		f.Add(c.text)
+		f.Add(c.Input)
 	}
 	f.Add("X86 T\n{ x=0; }\nP0|P1;\nMOV [x],$1|MOV EAX,[x];\nlocations [x]\n~exists (1:EAX=0)\n")
 	f.Fuzz(func(t *testing.T, text string) {

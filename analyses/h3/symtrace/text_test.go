@@ -3,12 +3,12 @@ package symtrace
 import (
 	"encoding/binary"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/heddle-dmt/heddle/analyses/h3/tracetext"
+	"github.com/heddle-dmt/heddle/internal/casefile"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
@@ -81,18 +81,10 @@ type textProgram struct {
 // parsePrograms reads testdata/programs.txt, whose head describes it.
 func parsePrograms(t *testing.T) (all []*textProgram) {
 	t.Helper()
-	text, err := os.ReadFile("testdata/programs.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, block := range strings.Split(string(text), "\n\n# ")[1:] {
-		p := &textProgram{memory: map[uint64]uint32{}}
-		var rest string
-		p.name, rest, _ = strings.Cut(block, "\n")
-		body, want, _ := strings.Cut(rest, "----\n")
-		p.want = strings.TrimSpace(want)
+	for _, c := range casefile.Read(t, "testdata/programs.txt") {
+		p := &textProgram{name: c.Name, want: c.Want, memory: map[uint64]uint32{}}
 		now := 0
-		for _, line := range strings.Split(body, "\n") {
+		for _, line := range strings.Split(c.Input, "\n") {
 			if strings.HasPrefix(line, "  ") || strings.HasSuffix(line, ":") {
 				fmt.Fprintln(&p.source[now], line)
 			} else if words := strings.Fields(line); len(words) > 0 {

@@ -2,31 +2,25 @@ package report_test
 
 import (
 	"bytes"
-	"os"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/heddle-dmt/heddle/analyses/races/report"
 	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/internal/casefile"
 	"github.com/heddle-dmt/heddle/recorder/trace"
 )
 
 // TestReports: the lists of events in testdata/reports.txt, whose head describes them, give the
 // reports after their lines ----.
 func TestReports(t *testing.T) {
-	text, err := os.ReadFile("testdata/reports.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
 	folder := t.TempDir()
 	linkImages(t, folder)
-	for _, block := range strings.Split(string(text), "\n\n# ")[1:] {
-		name, rest, _ := strings.Cut(block, "\n")
-		body, want, _ := strings.Cut(rest, "----\n")
-		command, list, _ := strings.Cut(body, "\n")
-		if got, want := strings.TrimSpace(reportOf(t, command, list, folder)), strings.TrimSpace(want); got != want {
-			t.Errorf("%s:\n%s\nwant\n%s", name, got, want)
+	for _, c := range casefile.Read(t, "testdata/reports.txt") {
+		command, list, _ := strings.Cut(c.Input, "\n")
+		if got := strings.TrimSpace(reportOf(t, command, list, folder)); got != c.Want {
+			t.Errorf("%s:\n%s\nwant\n%s", c.Name, got, c.Want)
 		}
 	}
 }
