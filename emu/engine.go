@@ -1,6 +1,7 @@
-// Package emu is the interface between the machine and the engines that execute instructions. An
-// engine is a package below it: emu/uc translates with Unicorn and runs on every host; emu/direct
-// translates for the host's own processor. They give the same results.
+// Package emu is the interface between the machine and the engine that executes instructions. The
+// machine's engine is emu/uc, which translates with Unicorn and runs on every host. Package
+// emu/direct, which translates for the host's own processor, implements a part of the interface
+// and is used by its tests alone.
 //
 // An engine runs one thread at a time, in the memory of package mem. It knows no operating system:
 // a system call, a fault or an exception ends a run and is reported as an arch.Stop.

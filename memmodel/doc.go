@@ -11,7 +11,7 @@
 // machine) and generate (tests from cycles of relations).
 //
 // It is not the buffers of running programs, which are C beside the engine
-// (uc.Buffers): their tests compare them with this package.
+// (emu.Buffers): their tests compare them with this package.
 //
 // Invariants:
 //

@@ -15,20 +15,16 @@
 // exception, a store to code) it is left with the exact state of that instruction, of which a
 // unit is made. docs/engine-direct.md has the design and measurements.
 //
-// The package knows no operating system: a system call, a fault or an exception ends a run and
-// is handed up as an arch.Stop.
+// The engine implements a part of emu.CPU: no logs, store buffers, private pages and places inside
+// instructions. No machine uses it yet.
 //
-// Invariants:
+// Invariants, besides those of package emu:
 //
-//  1. The effect of a run is a function of the thread, the memory and the budget. Nothing of the host
-//     is visible: flags that the manuals leave undefined are 0, approximations are rounded
-//     quotients, the addresses of the last x87 instruction are 0.
-//  2. The counts of a Stop are those of the other engine: SYSCALL, INT n and INT3 count, an
-//     instruction that faults does not, a repeated string instruction counts once for each
-//     iteration and once for leaving.
-//  3. The guest accesses host memory through the tables of pages alone. They have nothing that the
+//  1. Flags that the manuals leave undefined are 0, approximations are rounded quotients, and the
+//     addresses of the last x87 instruction are 0.
+//  2. The guest accesses host memory through the tables of pages alone. They have nothing that the
 //     page tables of its address space do not allow.
-//  4. While the guest's floating-point state is in the host's registers, only C runs that uses
+//  3. While the guest's floating-point state is in the host's registers, only C runs that uses
 //     general registers alone (general.h).
-//  5. Nothing here calls Go from C.
+//  4. C never calls Go.
 package direct

@@ -2,8 +2,8 @@
 // memmodel.StoreBuffer: None for SC, ByStore, which keeps single stores, and ByPage, which
 // keeps copies of pages, for TSO alone.
 //
-// Each joins two halves. While a thread runs, its core's buffer is in the engine (uc.Buffers,
-// uc.PrivatePages), which also drains it within a turn: at locked instructions and fences.
+// Each joins two halves. While a thread runs, its core's buffer is in the engine (emu.Buffers,
+// emu.PrivatePages), which also drains it within a turn: at locked instructions and fences.
 // Between turns Cores and PageCores decide which stores are committed; their state is plain
 // data. Commits of ByStore go to memory by virtual address, through a Memory, so that
 // copy-on-write and snapshots need no care.
