@@ -101,19 +101,11 @@ type symbolNames struct {
 	functions map[uint64]symtrace.Function
 	objects   []symtrace.Object
 	variables []variable
-	files     []mappedFile
 }
 
 type variable struct {
 	symtrace.Object
 	name string
-}
-
-// mappedFile is a file in memory.
-type mappedFile struct {
-	path       string
-	bias       uint64
-	start, end uint64
 }
 
 func readSymbolNames(mappings []mm.VMA, root string) *symbolNames {
@@ -151,7 +143,6 @@ func (n *symbolNames) readFile(path string, at uint64) {
 	}
 	f := debuginfo.NewFile(e)
 	bias := at - f.FirstAddress()&^(arch.PageSize-1)
-	n.files = append(n.files, mappedFile{path: path, bias: bias, start: at})
 	symbols := f.Symbols()
 	for i := range symbols {
 		s := &symbols[i]
@@ -170,7 +161,7 @@ func (n *symbolNames) readFile(path string, at uint64) {
 // addFunction notes a function that is not followed.
 func (n *symbolNames) addFunction(name string, at uint64) {
 	f, ok := library[name]
-	if op, known := syncops.Operation(name); known && followedOps[op] == false {
+	if op, known := syncops.Operation(name); known && !followedOps[op] {
 		f, ok = symtrace.Function{Role: symtrace.Synchronize, Op: op}, true
 		if op == event.OpPthreadExit {
 			f.Role = symtrace.StopThread

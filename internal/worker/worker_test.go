@@ -9,6 +9,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // The test binary is the worker that Spawn starts with this command. A variable makes it end in
@@ -54,8 +56,7 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	case "never":
 		fmt.Fprintln(os.NewFile(EventsDescriptor, "events"), "begun")
-		for {
-		}
+		_ = unix.Pause()
 	}
 	if err := Serve(os.Stdin, os.Stdout, addUp); err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -101,7 +101,8 @@ func TestPageDecisionsAreSeeded(t *testing.T) {
 		}
 		return made.String()
 	}
-	if sequence(1) != sequence(1) || sequence(1) == sequence(2) {
+	first, again := sequence(1), sequence(1)
+	if first != again || first == sequence(2) {
 		t.Error("the seed does not decide")
 	}
 }

@@ -167,7 +167,6 @@ func (t *Trace) ImpossibleEvents() []ID {
 // have arrived before.
 type barrierRounds struct {
 	arrived map[event.ObjectID][][]ID
-	round   map[ID]int
 	leave   map[*Event]int
 }
 
