@@ -126,30 +126,67 @@ func BenchmarkKernels(b *testing.B) {
 			var instructions uint64
 			for range b.N {
 				there += runNatively(b, strings.ReplaceAll(k.code, ";", "\n"))
-				ram, err := mem.NewRAM(64 << 20)
-				if err != nil {
-					b.Fatal(err)
-				}
-				m := newBenchIn(b, ram, k.code+"\nsyscall")
-				for at := arch.Addr(4 * arch.PageSize); at < kernelData; at += arch.PageSize {
-					m.mapPage(dataBase+at, arch.Read|arch.Write)
-				}
-				m.mapPage(0x7fff_0000, arch.Read|arch.Write)
-				m.setRegs(func(r *arch.Regs) { r.GPR[arch.RSP] = 0x7fff_1000 })
-				begin := processorTime()
-				for {
-					s := m.cpu.Run(arch.Limit{Instructions: 200_000})
-					instructions += s.Instructions
-					if s.Reason == arch.StopSyscall {
-						break
-					} else if s.Reason != arch.StopBudget {
-						b.Fatalf("%+v", s)
-					}
-				}
-				here += processorTime() - begin
+				took, n := runKernel(b, k.code, func(*CPU) {}, func(*CPU) {})
+				here += took
+				instructions += n
 			}
 			b.ReportMetric(float64(here)/float64(there), "native")
 			b.ReportMetric(float64(instructions)/here.Seconds()/1e6, "MIPS")
 		})
+	}
+}
+
+// runKernel runs a kernel in pieces, with logs that are drained after each.
+func runKernel(b *testing.B, code string, prepare, drain func(*CPU)) (took time.Duration, instructions uint64) {
+	ram, err := mem.NewRAM(64 << 20)
+	if err != nil {
+		b.Fatal(err)
+	}
+	m := newBenchIn(b, ram, code+"\nsyscall")
+	for at := arch.Addr(4 * arch.PageSize); at < kernelData; at += arch.PageSize {
+		m.mapPage(dataBase+at, arch.Read|arch.Write)
+	}
+	m.mapPage(0x7fff_0000, arch.Read|arch.Write)
+	m.setRegs(func(r *arch.Regs) { r.GPR[arch.RSP] = 0x7fff_1000 })
+	prepare(m.cpu)
+	begin := processorTime()
+	for {
+		s := m.cpu.Run(arch.Limit{Instructions: 200_000})
+		for s.Reason == arch.StopLog {
+			drain(m.cpu)
+			s = m.cpu.Resume()
+		}
+		drain(m.cpu)
+		instructions += s.Instructions
+		if s.Reason == arch.StopSyscall {
+			return processorTime() - begin, instructions
+		} else if s.Reason != arch.StopBudget {
+			b.Fatalf("%+v", s)
+		}
+	}
+}
+
+// BenchmarkLogs compares kernels with logs and without: "plain" is how many times longer they take.
+func BenchmarkLogs(b *testing.B) {
+	for _, log := range []struct {
+		name           string
+		prepare, drain func(*CPU)
+	}{
+		{"branches", func(c *CPU) { _ = c.LogBranches(false) }, (*CPU).Drained},
+		{"timed", func(c *CPU) { _ = c.LogBranches(true) }, (*CPU).Drained},
+		{"count", func(c *CPU) { _ = c.CountBranches() }, func(*CPU) {}},
+	} {
+		for _, k := range kernels {
+			b.Run(log.name+"/"+k.name, func(b *testing.B) {
+				var with, without time.Duration
+				for range b.N {
+					took, _ := runKernel(b, k.code, log.prepare, log.drain)
+					with += took
+					took, _ = runKernel(b, k.code, func(*CPU) {}, func(*CPU) {})
+					without += took
+				}
+				b.ReportMetric(float64(with)/float64(without), "plain")
+			})
+		}
 	}
 }

@@ -80,7 +80,7 @@ static void set_jump(struct direct_engine *e, struct direct_block *b, uint32_t j
 // past changing them back and forth if the other has changed the same.
 void direct_block_link(struct direct_engine *e, struct direct_exit *x, struct direct_block *to) {
   struct direct_block *from = &e->blocks->all[x->block];
-  bool same = from->swapped[0] == to->swapped[0] && from->swapped[1] == to->swapped[1] && !to->needs_flags;
+  bool same = !memcmp(from->swapped, to->swapped, sizeof from->swapped) && !to->needs_flags;
   if (same && x->jump[0]) set_jump(e, from, x->jump[0], to->start + to->inner);
   else set_jump(e, from, x->jump[1], to->start + to->entry);
   x->linked = direct_block_number(e, to);
@@ -236,6 +236,9 @@ static bool add_pages(struct direct_block *b, uint64_t pc, size_t length, const 
   return true;
 }
 
+// The registers that the block can have in their places: code needs two itself, and one for a log.
+static int registers_most(const struct direct_engine *e) { return log_is_raw(&e->log) ? 13 : 14; }
+
 // The number of the block's instruction at pc, or of none.
 static unsigned find_insn(const struct outline *o, uint64_t pc) {
   unsigned i = 0;
@@ -264,7 +267,7 @@ static bool add_insn(struct direct_engine *e, struct outline *o) {
   if (!n || direct_decode(e->level, &e->costs, bytes, n, pc, in) != DECODED) return false;
   // RAX and RCX never change places.
   uint32_t registers = o->registers | registers_of(in) | REGISTER_BIT(RAX) | REGISTER_BIT(RCX);
-  if (!is_translated(in) || o->cost + in->cost > BLOCK_COST || __builtin_popcount(registers) > 14) return false;
+  if (!is_translated(in) || o->cost + in->cost > BLOCK_COST || __builtin_popcount(registers) > registers_most(e)) return false;
   if (!add_pages(o->block, pc, in->length, phys)) return false;
   o->registers = registers;
   o->cost += in->cost;
@@ -279,14 +282,17 @@ static bool add_insn(struct direct_engine *e, struct outline *o) {
   return !ends_block(in);
 }
 
-// Two registers that the block does not use, if it uses registers 10 or 11.
-static void choose_registers(struct direct_block *b, uint32_t used) {
+// Registers that the block does not use, for those that it uses of 10, 11 and the log's.
+static void choose_registers(struct direct_engine *e, struct direct_block *b, uint32_t used) {
   static const uint8_t candidates[] = {R13, R14, R12, R15, RBP, R9, R8, RBX, RDI, RSI, RDX};
-  unsigned at = 0;
-  for (unsigned k = 0; k < 2; k++) {
+  static const uint8_t own[] = {R10, R11, LOG_REGISTER};
+  unsigned at = 0, n = log_is_raw(&e->log) ? 3 : 2;
+  uint32_t taken = used | (n == 3 ? REGISTER_BIT(LOG_REGISTER) : 0);
+  b->swapped[2] = NO_REGISTER;
+  for (unsigned k = 0; k < n; k++) {
     b->swapped[k] = NO_REGISTER;
-    if (!(used & REGISTER_BIT(R10 + k))) continue;
-    while (used & REGISTER_BIT(candidates[at])) at++;
+    if (!(used & REGISTER_BIT(own[k]))) continue;
+    while (taken & REGISTER_BIT(candidates[at])) at++;
     b->swapped[k] = candidates[at++];
   }
 }
@@ -296,7 +302,7 @@ static struct direct_region *make_room(struct direct_engine *e) {
   struct direct_blocks *a = e->blocks;
   struct direct_region *r = &a->regions[a->region];
   if (r->nblocks < REGION_BLOCKS && r->nexits + BLOCK_EXITS <= REGION_EXITS && r->npoints + 2 * BLOCK_INSNS <= REGION_POINTS &&
-      r->bytes + BLOCK_BYTES <= REGION_BYTES)
+      r->nevents + BLOCK_INSNS <= REGION_EVENTS && r->nplaces + BLOCK_INSNS <= REGION_PLACES && r->bytes + BLOCK_BYTES <= REGION_BYTES)
     return r;
   a->region = (a->region + 1) % REGIONS;
   empty_region(e, a->region);
@@ -339,14 +345,19 @@ static struct direct_block *make(struct direct_engine *e, uint64_t pc, bool apar
     b->pages = 0;
     if (!add_pages(b, pc, n, phys)) b->pages = 1;
   } else {
-    choose_registers(b, o.registers);
+    choose_registers(e, b, o.registers);
     b->start = e->code.writable + UNIT_CODE_BYTES + a->region * REGION_BYTES + r->bytes;
     b->first_exit = 1 + a->region * REGION_EXITS + r->nexits;
     b->first_point = a->region * REGION_POINTS + r->npoints;
+    b->first_event = a->region * REGION_EVENTS + r->nevents;
+    b->first_place = a->region * REGION_PLACES + r->nplaces;
     direct_translate(e, b, &o);
+    if (log_is_raw(&e->log)) direct_log_block_code(e, b);
     r->bytes += (b->size + 15u) & ~15u;
     r->nexits += b->exits;
     r->npoints += b->points;
+    r->nevents += b->events;
+    if (log_is_raw(&e->log)) r->nplaces += b->n;
     e->code_changed = true;
   }
   r->nblocks++;
@@ -387,6 +398,7 @@ static struct direct_block *find(struct direct_engine *e, uint64_t pc, bool apar
     // What it is linked to may not be there any more.
     unlink_exits(e, b);
     b->code = e->space->code;
+    if (b->n && log_is_raw(&e->log)) direct_log_block_code(e, b);
     return b;
   }
   return NULL;

@@ -60,6 +60,7 @@ struct direct_point {
   uint16_t own, own_size;  // those of the instruction among them
   uint32_t apart;          // the block from here on that checks each access on its own, if it is known
   bool boundary;         // the instruction is the first or follows a branch
+  uint8_t events, branches;  // of the block before it
   struct direct_flags flags;
 };
 
@@ -92,10 +93,13 @@ struct direct_block {
   uint32_t region;
   uint32_t linked;               // the first exit that jumps here
   uint32_t first_exit, first_point;
+  uint32_t first_event, first_place;
   uint16_t exits, points;
+  uint8_t events;
   uint8_t pages, n;              // n == 0: the first instruction is for C
   uint16_t cost;
-  uint8_t swapped[2];            // registers that registers 10 and 11 have changed places with, or NO_REGISTER
+  // Registers that 10, 11 and, with a raw log, 15 have changed places with, or NO_REGISTER.
+  uint8_t swapped[3];
   bool needs_flags, live;
   bool apart;                    // each access has a check of its own
   uint8_t crossings;             // in a row, see note_crossing
@@ -111,13 +115,15 @@ struct direct_block {
 #define REGION_BLOCKS 16384u
 #define REGION_EXITS 49152u
 #define REGION_POINTS 131072u
+#define REGION_EVENTS 131072u
+#define REGION_PLACES 524288u
 #define REGION_BYTES ((CODE_BYTES - UNIT_CODE_BYTES) / REGIONS)
 #define BLOCK_HASH 32768u
 #define BLOCK_BYTES 32768u       // of a block's code, at most: offsets have 16 bits
 #define BLOCK_EXITS 128u
 
 struct direct_region {
-  uint32_t nblocks, nexits, npoints;
+  uint32_t nblocks, nexits, npoints, nevents, nplaces;
   size_t bytes;
 };
 
@@ -129,6 +135,11 @@ struct direct_blocks {
   struct direct_point *points;
   uint32_t *hash;                // by address and page
   uint32_t *in_page;             // by page, the first of its blocks
+  // With a raw log, otherwise NULL: by the number of the exit, and by region.
+  struct direct_record *records;
+  struct direct_event *events;
+  struct direct_call *calls;
+  struct direct_place *places;
   uint64_t *apart;               // by address, modulo UNIT_CACHE: where all blocks check each access on its own
 };
 

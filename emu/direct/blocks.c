@@ -48,11 +48,13 @@ static void charge_part(struct direct_engine *e, const struct direct_point *p) {
 // Makes the context's registers those of the guest, from the host's in a block's code.
 static void take_registers(struct direct_engine *e, const struct direct_block *b) {
   struct direct_context *c = e->context;
-  for (unsigned r = 0; r < 16; r++) {
-    bool high = r == R10 || r == R11;
-    bool elsewhere = high ? b->swapped[r - R10] == NO_REGISTER : r == b->swapped[0] || r == b->swapped[1];
-    if (!elsewhere) c->gpr[r] = c->host_gpr[r];
-  }
+  const uint8_t *swapped = b->swapped;
+  uint32_t elsewhere = REGISTER_BIT(swapped[0]) | REGISTER_BIT(swapped[1]) | REGISTER_BIT(swapped[2]);
+  if (swapped[0] == NO_REGISTER) elsewhere |= REGISTER_BIT(R10);
+  if (swapped[1] == NO_REGISTER) elsewhere |= REGISTER_BIT(R11);
+  if (swapped[2] == NO_REGISTER && log_is_raw(&e->log)) elsewhere |= REGISTER_BIT(LOG_REGISTER);
+  for (unsigned r = 0; r < 16; r++)
+    if (!(elsewhere & REGISTER_BIT(r))) c->gpr[r] = c->host_gpr[r];
 }
 
 static uint64_t operand_value(const struct direct_engine *e, unsigned where, uint64_t kept, int32_t constant) {
@@ -78,8 +80,18 @@ static void take_flags(struct direct_engine *e, const struct direct_flags *f) {
   }
 }
 
+// The end of the raw log while a block has been left before an instruction.
+static const uint64_t *log_end(const struct direct_engine *e, const struct direct_point *p) {
+  const struct direct_block *b = &e->blocks->all[p->block];
+  return (const uint64_t *)(uintptr_t)e->context->host_gpr[b->swapped[2] != NO_REGISTER ? b->swapped[2] : LOG_REGISTER];
+}
+
 // Leaves the block before the instruction of the point.
 static void leave_at(struct direct_engine *e, const struct direct_point *p) {
+  if (e->log.what) {
+    if (log_is_raw(&e->log)) direct_log_drain(e, log_end(e, p));
+    direct_log_part(e, p);
+  }
   take_registers(e, &e->blocks->all[p->block]);
   take_flags(e, &p->flags);
   charge_part(e, p);
@@ -177,7 +189,7 @@ static enum next run_from(struct direct_engine *e, const struct direct_block *b)
   c->formula = FORMULA_SAVED;
   c->target = direct_block_code(e, b, b->entry);
   prepare_entry(e);
-  enum run how = (enum run)direct_enter();
+  enum run how = (enum run)(log_is_raw(&e->log) ? direct_enter_logged() : direct_enter());
   while (how == RUN_MISS) {
     struct direct_point *p = &e->blocks->points[(uint32_t)c->exit];
     const struct direct_block *in = &e->blocks->all[p->block];
@@ -197,6 +209,7 @@ static enum next run_from(struct direct_engine *e, const struct direct_block *b)
     how = (enum run)direct_return_miss();
   }
   if (how == RUN_LEFT) {
+    if (e->log.what) direct_log_drain(e, c->log);
     direct_settle_flags(e);
     return NEXT_BLOCK;
   }
@@ -271,12 +284,16 @@ bool direct_run_blocks(struct direct_engine *e) {
     int64_t instructions = free_instructions(e);
     if (b->n > instructions || b->cost > e->cycles_left) return ran;
     int64_t cycles = least(least(instructions, e->cycles_left) - BLOCK_COST, GRANT_MOST);
+    if (e->log.what) {
+      cycles = least(cycles, direct_log_room(e));
+      direct_log_begin(e, cycles);
+    }
     if (cycles < 0) cycles = 0;
     grant(e, cycles);
     ran = true;
     next = run_from(e, b);
     settle(e, cycles);
     if (next == NEXT_UNIT || (next == NEXT_BLOCK && !follow_exit(e))) return false;
-    if (e->ram->nstale) return true;
+    if (e->ram->nstale || log_is_full(&e->log)) return true;
   }
 }

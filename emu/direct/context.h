@@ -17,6 +17,7 @@
 #define CONTEXT_LEAVE 0x0c8        // addresses of the ways out, see enter.S
 #define CONTEXT_LEAVE_UNIT 0x0d0
 #define CONTEXT_MISS 0x0d8
+#define CONTEXT_LOG 0x0e0         // the end of the raw log, see log.h
 #define CONTEXT_SAVED_FLAGS 0x0e8  // the flags that a block has saved, in the form of FLAGS
 #define CONTEXT_BRANCH 0x0f0       // the exit of the last indirect branch
 #define CONTEXT_SPARE 0x0f8        // a word for emitted code to use within an instruction
@@ -26,6 +27,7 @@
 #define CONTEXT_FORMULA 0x1a0      // between blocks: how the flags follow from these, see flags.c
 #define CONTEXT_FIRST 0x1a8
 #define CONTEXT_SECOND 0x1b0
+#define CONTEXT_BRANCHES 0x1b8     // branches that blocks have counted
 #define CONTEXT_BOUNCE 0x200       // a copy of an operand that lies in two pages: 192 bytes
 #define CONTEXT_BYTES 0x400
 

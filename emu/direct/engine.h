@@ -8,6 +8,7 @@
 
 #include "context.h"
 #include "insn.h"
+#include "log.h"
 #include "memory.h"
 
 // ---- the state of a thread ------------------------------------------------------
@@ -37,7 +38,7 @@ struct direct_context {
   uint8_t *pointer;
   uint64_t exit;
   void (*leave)(void), (*leave_unit)(void), (*miss)(void);
-  uint64_t unused1;
+  uint64_t *log;
   uint32_t saved_flags, saved_unused;
   uint64_t branch;
   uint64_t spare;
@@ -45,7 +46,8 @@ struct direct_context {
   uint64_t stack_read[2], stack_write[2];
   uint32_t formula, formula_unused;
   uint64_t first, second;
-  uint64_t unused2[9];
+  uint64_t branches;
+  uint64_t unused2[8];
   uint8_t bounce[192];
 };
 
@@ -63,6 +65,7 @@ AT(exit, CONTEXT_EXIT);
 AT(leave, CONTEXT_LEAVE);
 AT(leave_unit, CONTEXT_LEAVE_UNIT);
 AT(miss, CONTEXT_MISS);
+AT(log, CONTEXT_LOG);
 AT(saved_flags, CONTEXT_SAVED_FLAGS);
 AT(branch, CONTEXT_BRANCH);
 AT(spare, CONTEXT_SPARE);
@@ -72,6 +75,7 @@ AT(stack_write, CONTEXT_STACK_WRITE);
 AT(formula, CONTEXT_FORMULA);
 AT(first, CONTEXT_FIRST);
 AT(second, CONTEXT_SECOND);
+AT(branches, CONTEXT_BRANCHES);
 AT(bounce, CONTEXT_BOUNCE);
 _Static_assert(sizeof(struct direct_context) <= CONTEXT_BYTES, "context.h");
 #undef AT
@@ -143,6 +147,7 @@ struct direct_unit {
   uint32_t phys[2];       // the pages of its bytes; the second NO_PAGE unless it lies in two
   uint32_t next;          // of the same hash
   uint32_t next_in_page[2];
+  uint64_t logged;        // the code number of the space in which its code was logged last
 };
 
 #define NO_PAGE UINT32_MAX
@@ -215,6 +220,8 @@ struct direct_engine {
   enum heddle_walk walk;
   uint64_t fault_address;
   int error;
+
+  struct direct_log log;
 
   // The answers to RDTSC and CPUID.
   uint64_t clock;                  // cycles of the core's clock at the start of the run
@@ -303,7 +310,9 @@ const void *direct_fault_target(struct direct_engine *e, uint64_t pc);
 uint64_t direct_enter(void);
 uint64_t direct_enter_unit(void);
 uint64_t direct_return_miss(void);
+uint64_t direct_enter_logged(void);
 void direct_leave(void);
+void direct_leave_logged(void);
 void direct_leave_unit(void);
 void direct_trap(void);
 void direct_serialize(void);

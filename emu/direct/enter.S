@@ -4,6 +4,8 @@
 //   C ------> direct_enter           ... but registers 10 and 11
 //             direct_return_miss     as they were at a miss
 //
+// With a raw log, direct_enter_logged and direct_leave_logged are in the place of direct_enter and direct_leave.
+//
 //   C <------ direct_leave_unit      all registers and flags are the guest's
 //             direct_leave           ... but 10 and 11, and the flags
 //             direct_leave_fault     nothing is kept: the context has the state before
@@ -46,7 +48,7 @@
 	sahf
 	.endm
 
-	.macro load_common
+	.macro load_most
 	mov GPR(1), %rcx
 	mov GPR(2), %rdx
 	mov GPR(3), %rbx
@@ -59,10 +61,14 @@
 	mov GPR(12), %r12
 	mov GPR(13), %r13
 	mov GPR(14), %r14
+	.endm
+
+	.macro load_common
+	load_most
 	mov GPR(15), %r15
 	.endm
 
-	.macro save_common
+	.macro save_most
 	mov %rcx, GPR(1)
 	mov %rdx, GPR(2)
 	mov %rbx, GPR(3)
@@ -75,6 +81,10 @@
 	mov %r12, GPR(12)
 	mov %r13, GPR(13)
 	mov %r14, GPR(14)
+	.endm
+
+	.macro save_common
+	save_most
 	mov %r15, GPR(15)
 	.endm
 
@@ -125,6 +135,29 @@ direct_leave:
 	xor %eax, %eax
 	ret
 	.size direct_leave, . - direct_leave
+
+	// The same, with the end of the raw log in register 15.
+	.globl direct_enter_logged
+	.type direct_enter_logged, @function
+direct_enter_logged:
+	save_host
+	load_flags
+	load_most
+	mov %gs:CONTEXT_LOG, %r15
+	mov GPR(0), %rax
+	jmp *%gs:CONTEXT_TARGET
+	.size direct_enter_logged, . - direct_enter_logged
+
+	.globl direct_leave_logged
+	.type direct_leave_logged, @function
+direct_leave_logged:
+	mov %rax, GPR(0)
+	save_most
+	mov %r15, %gs:CONTEXT_LOG
+	restore_host
+	xor %eax, %eax
+	ret
+	.size direct_leave_logged, . - direct_leave_logged
 
 	.globl direct_leave_fault
 	.type direct_leave_fault, @function

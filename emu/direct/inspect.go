@@ -33,6 +33,8 @@ type Instruction struct {
 	opcode   byte
 	vexMap   byte
 	prefixed bool
+	// writesStack: it gives the stack pointer a value, other than pushing or popping.
+	writesStack bool
 }
 
 // Inspect decodes the first instruction of code, which lies at pc.
@@ -52,6 +54,8 @@ func Inspect(level Level, code []byte, pc uint64) Instruction {
 	for _, b := range code[:i.Length] {
 		i.prefixed = i.prefixed || b == 0xf2 || b == 0xf3
 	}
+	stack := in.class == C.CLASS_PUSH || in.class == C.CLASS_POP && in.opcode != 0x5c || in.class == C.CLASS_CALL || in.class == C.CLASS_RETURN || in.class == C.CLASS_CALL_TO
+	i.writesStack = in.writes&(1<<C.RSP) != 0 && !stack
 	i.ByCount = in.what&C.INSN_FLAGS_BY_COUNT != 0
 	i.Repeated = in.what&C.INSN_REPEATED != 0
 	return i

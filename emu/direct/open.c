@@ -21,6 +21,7 @@ int direct_open(struct direct_engine **out, struct heddle_ram *ram, uint32_t cor
 
 void direct_close(struct direct_engine *e) {
   if (!e) return;
+  direct_log_close(e);
   direct_blocks_close(e);
   direct_units_close(e);
   direct_banks_close(e);

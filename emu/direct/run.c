@@ -33,6 +33,7 @@ bool direct_has_breakpoint(const struct direct_engine *e, uint64_t pc) {
 // instruction.
 static enum direct_stop stops_at(const struct direct_engine *e, uint64_t pc) {
   if (is_over(e)) return STOP_BUDGET;
+  if (log_is_full(&e->log)) return STOP_LOG;
   uint64_t now = direct_instructions_now(e);
   if (e->poll_interval && e->boundary && now >= e->poll_at) return STOP_LOG;
   if (e->halt_at && now == e->halt_at) return STOP_BREAKPOINT;
@@ -56,6 +57,7 @@ static void retire(struct direct_engine *e, const struct direct_insn *in) {
   bool again = in->kind == KIND_REP && pc == in->pc;
   e->repeated += again;
   if (!again) e->passed = false;
+  if (e->log.what) direct_log_unit(e, in);
 }
 
 static bool pauses(const struct direct_engine *e, const struct direct_insn *in) {
@@ -65,7 +67,9 @@ static bool pauses(const struct direct_engine *e, const struct direct_insn *in) 
 static enum direct_stop step(struct direct_engine *e, struct direct_unit *u) {
   const struct direct_insn *in = &u->in;
   bool traps = e->flags & FLAG_TF;
+  bool atomic = (e->log.what & LOG_ATOMICS) && direct_atomic_begin(e, in);
   enum direct_stop why = direct_step(e, u);
+  if (atomic && !why) direct_atomic_end(e);
   if (why != STOP_NONE && why != STOP_SYSCALL && why != STOP_INTERRUPT) {
     e->context->rip = in->pc;
     return why;
@@ -85,11 +89,13 @@ static enum direct_stop execute(struct direct_engine *e) {
     uint64_t pc = e->context->rip;
     enum direct_stop why = stops_at(e, pc);
     if (why) return why;
-    if (direct_run_blocks(e)) continue;
+    if (!direct_atomic_waits(&e->log) && direct_run_blocks(e)) continue;
     pc = e->context->rip;
     struct direct_unit *u = unit_at(e, pc);
     if (!u) return direct_fault(e);
+    if (e->log.what && direct_atomic_stops(e, &u->in)) return STOP_BREAKPOINT;
     if (stops_before(e, &u->in)) return STOP_SYNC;
+    if (e->log.what) direct_log_unit_code(e, u);
     why = step(e, u);
     if (why) return why;
   }
@@ -126,7 +132,10 @@ static enum direct_stop run_on(struct direct_engine *e) {
   direct_check_units(e);
   load_thread(e);
   direct_signals_enter(e);
+  e->log.has_run = true;
+  e->log.atomics.at = false;
   enum direct_stop why = execute(e);
+  direct_log_flush(e);
   store_thread(e);
   direct_signals_leave();
   e->instructions = direct_instructions_now(e);

@@ -10,21 +10,35 @@
 // ---- leaving -----------------------------------------------------------------------------
 
 static void put_swap_in(struct translation *t) {
+  unsigned other = t->block->swapped[2];
   for (unsigned k = 0; k < 2; k++) {
-    unsigned other = t->block->swapped[k];
-    if (other == NO_REGISTER) continue;
-    put_store(&t->c, other, in_context(CONTEXT_GPR + 8 * other));
+    unsigned with = t->block->swapped[k];
+    if (with == NO_REGISTER) continue;
+    put_store(&t->c, with, in_context(CONTEXT_GPR + 8 * with));
     put_load(&t->c, R10 + k, in_context(CONTEXT_GPR + 8 * (R10 + k)));
   }
+  if (other == NO_REGISTER) return;
+  put_store(&t->c, other, in_context(CONTEXT_GPR + 8 * other));
+  put_move(&t->c, other, LOG_REGISTER);
+  put_load(&t->c, LOG_REGISTER, in_context(CONTEXT_GPR + 8 * LOG_REGISTER));
+}
+
+static void put_log_swap_out(struct translation *t) {
+  unsigned other = t->block->swapped[2];
+  if (other == NO_REGISTER) return;
+  put_store(&t->c, LOG_REGISTER, in_context(CONTEXT_GPR + 8 * LOG_REGISTER));
+  put_move(&t->c, LOG_REGISTER, other);
+  put_load(&t->c, other, in_context(CONTEXT_GPR + 8 * other));
 }
 
 static void put_swap_out(struct translation *t) {
   for (unsigned k = 0; k < 2; k++) {
-    unsigned other = t->block->swapped[k];
-    if (other == NO_REGISTER) continue;
+    unsigned with = t->block->swapped[k];
+    if (with == NO_REGISTER) continue;
     put_store(&t->c, R10 + k, in_context(CONTEXT_GPR + 8 * (R10 + k)));
-    put_load(&t->c, other, in_context(CONTEXT_GPR + 8 * other));
+    put_load(&t->c, with, in_context(CONTEXT_GPR + 8 * with));
   }
+  put_log_swap_out(t);
 }
 
 static void put_leave(struct translation *t, uint32_t exit) {
@@ -67,13 +81,16 @@ static uint32_t exit_number(const struct translation *t, const struct direct_exi
   return (uint32_t)(x - t->e->blocks->exits);
 }
 
-static bool is_swapped(const struct direct_block *b) { return b->swapped[0] != NO_REGISTER || b->swapped[1] != NO_REGISTER; }
+static bool is_swapped(const struct direct_block *b) {
+  return b->swapped[0] != NO_REGISTER || b->swapped[1] != NO_REGISTER || b->swapped[2] != NO_REGISTER;
+}
 
 // Goes to an address that is known, after instruction i.
 static void put_exit(struct translation *t, unsigned i, uint64_t target) {
   struct direct_exit *x = new_exit(t, i, target);
   put_exit_flags(t);
   put_charge(t, t->scratch, x->count, x->cost);
+  put_record(t, i, x);
   uint8_t *used_up = put_jump_if(&t->c, CC_S);
   if (is_swapped(t->block)) {
     x->jump[0] = offset_here(t) + 1;
@@ -102,6 +119,9 @@ static void put_indirect_exit(struct translation *t, unsigned i) {
   x->pc = in->pc;
   x->last_cost = (uint16_t)in->cost;
   put_exit_flags(t);
+  put_charge(t, t->scratch, x->count, x->cost);
+  put_record(t, i, x);
+  put_log_swap_out(t);
   const uint8_t *swapped = t->block->swapped;
   if (swapped[0] != NO_REGISTER) {
     put_store(c, R10, in_context(CONTEXT_GPR + 8 * R10));
@@ -113,7 +133,6 @@ static void put_indirect_exit(struct translation *t, unsigned i) {
     put_load(c, swapped[1], in_context(CONTEXT_GPR + 8 * swapped[1]));
   }
   put_imm_to_memory(c, 4, in_context(CONTEXT_BRANCH), (int32_t)exit_number(t, x));
-  put_charge(t, R10, x->count, x->cost);
   patch_jump(put_jump_if(c, CC_S), shared_unknown(t->e));
   put_zero_extend16(c, R10, R11);
   put_load(c, R10, in_table(BANK_TARGETS, R10));
@@ -134,6 +153,8 @@ static struct direct_point *new_point(struct translation *t, unsigned i) {
   p->at = (uint16_t)offset_here(t);
   p->cost = t->cost_before[i];
   p->count = (uint8_t)i;
+  p->events = t->recorded_before[i].events;
+  p->branches = t->recorded_before[i].branches;
   p->boundary = !before || before->kind != KIND_NONE || before->pc + before->length != p->pc;
   p->flags = t->flags;
   return p;
@@ -442,11 +463,15 @@ void direct_translate(struct direct_engine *e, struct direct_block *b, const str
   t.pointer = b->swapped[1] != NO_REGISTER ? b->swapped[1] : R11;
   t.flags.formula = FORMULA_ENTRY;
   for (unsigned i = 0, cost = 0; i < o->n; cost += o->insns[i++].cost) t.cost_before[i] = (uint16_t)cost;
+  t.log = b->swapped[2] != NO_REGISTER ? b->swapped[2] : LOG_REGISTER;
+  begin_record(&t);
   put_entry(&t);
   bool open = true;
   for (unsigned i = 0; i < o->n; i++) {
+    record_before(&t, i);
     open = put_instruction(&t, i);
     move_group(&t, i);
+    record_after(&t, i);
   }
   if (open) put_exit(&t, o->n - 1, o->next);
   put_branches(&t);

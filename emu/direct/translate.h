@@ -33,6 +33,12 @@ struct group {
 
 #define GROUP_BYTES 256
 
+// What the record of a block has before an instruction.
+struct recorded {
+  uint16_t words;
+  uint8_t events, branches, calls;
+};
+
 struct translation {
   struct direct_engine *e;
   struct direct_block *block;
@@ -46,6 +52,8 @@ struct translation {
   struct direct_flags flags;
   bool in_host;
   struct group group;
+  unsigned log;                  // the register with the end of the raw log
+  struct recorded recorded, recorded_before[BLOCK_INSNS];
   uint8_t *needs_flags;
   struct branch branches[BLOCK_INSNS];
   struct miss misses[2 * BLOCK_INSNS];
@@ -55,6 +63,12 @@ struct translation {
 // accessgroup.c
 void extend_group(const struct translation *t, unsigned i, struct group *g);
 void move_group(struct translation *t, unsigned i);
+
+// translatelog.c
+void begin_record(struct translation *t);
+void record_before(struct translation *t, unsigned i);
+void record_after(struct translation *t, unsigned i);
+void put_record(struct translation *t, unsigned i, const struct direct_exit *x);
 
 // translateflags.c
 bool flags_are_needed(const struct translation *t);

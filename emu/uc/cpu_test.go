@@ -517,3 +517,11 @@ func TestCodeChangedPieceByPiece(t *testing.T) {
 		t.Errorf("reason %d, sum %d; want 36", s.Reason, r.GPR[arch.R12])
 	}
 }
+
+func BenchmarkLoopLogged(b *testing.B) {
+	benchmarkLoop(b, func(c *CPU) {
+		if err := c.LogBranches(false); err != nil {
+			b.Fatal(err)
+		}
+	})
+}

@@ -254,6 +254,58 @@ func straightCode() string {
 	return "mov rbx, 0x600000\n again:\n" + body.String() + "jmp again"
 }
 
+// branchy has every kind of branch, a fault in a page that is then supplied (at dataBase+0x10000),
+// a repeated string instruction and an SSE instruction that is executed alone.
+const branchy = `
+	mov ebx, 30
+	lea r15, [rip+table]
+again:
+	mov eax, ebx
+	and eax, 3
+	movsxd rax, dword ptr [r15+rax*4]
+	add rax, r15
+	jmp rax
+c0:	call f
+	jmp next
+c1:	lea r8, [rip+f]
+	call r8
+	stmxcsr [rsp-8]
+	jmp next
+c2:	mov rdi, 0x600000
+	mov ecx, ebx
+	and ecx, 7
+	rep stosb
+	mov ecx, 5
+	mov rsi, 0x600000
+	repe cmpsb
+	mov ecx, 9
+	mov al, 3
+	repne scasb
+	jmp next
+c3:	mov rdi, 0x610000
+	mov [rdi+rbx], bl
+	loop next
+	pause
+next:
+	dec ebx
+	jnz again
+	syscall
+f:	test bl, 4
+	jz 1f
+	push rbx
+	call g
+	pop rbx
+1:	ret
+g:	xor r9, rbx
+	bt r9, 2
+	jc 2f
+	jmp 3f
+2:	nop
+3:	ret
+	.balign 4
+table:	.long c0-table, c1-table, c2-table, c3-table
+`
+
 // TestMemoryLogMovesNothing: with the log the engine cuts blocks elsewhere, which must change
 // neither the ends nor the effects of runs.
 func TestMemoryLogMovesNothing(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/emu/mem"
 	"github.com/heddle-dmt/heddle/emu/memlog"
@@ -432,4 +433,22 @@ func BenchmarkSpin(b *testing.B) {
 			}
 		})
 	}
+}
+
+// flattenLog brings the words of a log into one form, with outcomes one by one.
+func flattenLog(words []emu.BranchWord) []string {
+	var out []string
+	for _, w := range words {
+		switch w.Tag() {
+		case emu.TagTNT:
+			bits, n := w.Outcomes()
+			for i := n - 1; i >= 0; i-- {
+				out = append(out, fmt.Sprint("tnt ", bits>>i&1))
+			}
+		case emu.TagTime:
+		default:
+			out = append(out, fmt.Sprintf("%d %#x", w.Tag(), w.Value()))
+		}
+	}
+	return out
 }

@@ -1,4 +1,4 @@
-package uc
+package emu_test
 
 import (
 	"slices"
@@ -9,7 +9,9 @@ import (
 
 // TestSelfChangingBlock: a block whose first instruction writes into the block is logged as the
 // instructions executed: three rounds of mov, mov, mov, dec, jnz.
-func TestSelfChangingBlock(t *testing.T) {
+func TestSelfChangingBlock(t *testing.T) { onEngines(t, testSelfChangingBlock) }
+
+func testSelfChangingBlock(t tester) {
 	b := newBench(t, `
 		mov ecx, 3
 	again:
@@ -59,7 +61,9 @@ func TestSelfChangingBlock(t *testing.T) {
 
 // TestInstructionLog compares the log with single steps. A repeated string instruction has one
 // entry.
-func TestInstructionLog(t *testing.T) {
+func TestInstructionLog(t *testing.T) { onEngines(t, testInstructionLog) }
+
+func testInstructionLog(t tester) {
 	var want []uint64
 	b := newBranchy(t)
 	for s := (arch.Stop{}); s.Reason != arch.StopSyscall; {

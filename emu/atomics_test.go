@@ -1,4 +1,4 @@
-package uc
+package emu_test
 
 import (
 	"slices"
@@ -48,7 +48,9 @@ func expectedAtomics() (list []emu.Atomic) {
 
 // TestAtomicLog compares the log with the program for different budgets of runs, and the stops with
 // those of runs without a log.
-func TestAtomicLog(t *testing.T) {
+func TestAtomicLog(t *testing.T) { onEngines(t, testAtomicLog) }
+
+func testAtomicLog(t tester) {
 	for _, l := range []arch.Limit{{}, {Instructions: 7}, {Instructions: 7, Exact: true}, {Cycles: 31}} {
 		l.Pass = true
 		plain, _ := runAtomically(t, l, false)
@@ -64,7 +66,7 @@ func TestAtomicLog(t *testing.T) {
 	}
 }
 
-func runAtomically(t *testing.T, l arch.Limit, log bool) (stops []arch.Stop, atomics []emu.Atomic) {
+func runAtomically(t tester, l arch.Limit, log bool) (stops []arch.Stop, atomics []emu.Atomic) {
 	b := newBench(t, atomically)
 	if log {
 		if err := b.cpu.LogAtomics(); err != nil {
@@ -100,7 +102,9 @@ func runAtomically(t *testing.T, l arch.Limit, log bool) (stops []arch.Stop, ato
 
 // TestMutedAtomics expects an empty log, and that the block is not executed one instruction at a
 // time.
-func TestMutedAtomics(t *testing.T) {
+func TestMutedAtomics(t *testing.T) { onEngines(t, testMutedAtomics) }
+
+func testMutedAtomics(t tester) {
 	b := newBench(t, "mov rdi, 0x600000\n lock inc dword ptr [rdi]\n syscall")
 	if err := b.cpu.LogAtomics(); err != nil {
 		t.Fatal(err)
@@ -114,7 +118,9 @@ func TestMutedAtomics(t *testing.T) {
 
 // TestGatedAtomics expects a stop before each atomic instruction, another after it with the
 // instruction in the log, and no other difference.
-func TestGatedAtomics(t *testing.T) {
+func TestGatedAtomics(t *testing.T) { onEngines(t, testGatedAtomics) }
+
+func testGatedAtomics(t tester) {
 	for _, l := range []arch.Limit{{}, {Instructions: 7, Exact: true, Pass: true}, {Instructions: 3, Pass: true}} {
 		want, logged := runAtomically(t, l, true)
 		b := newBench(t, atomically)

@@ -1,0 +1,164 @@
+// Logs of runs: branches, code, instructions, accesses to memory, atomic instructions.
+//
+// Blocks write a raw log: what is known when a block is translated is not in it. A block that is
+// left by an exit has one record of 8-byte words: the exit's number, with the rest of the cycles in
+// the upper half if branches are timed; the words that the exit's accesses have kept (addresses and
+// values); and the target if the branch is indirect. Where a block is left before an instruction,
+// the C around it knows the point. C makes the entries of all logs from that each time that
+// translated code is left, and logs units itself.
+#ifndef HEDDLE_DIRECT_LOG_H
+#define HEDDLE_DIRECT_LOG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "insn.h"
+
+// What is logged, which is fixed before the first run.
+#define LOG_BRANCHES 1u
+#define LOG_TIMED 2u         // ... with times
+#define LOG_COUNT 4u         // branches are counted
+#define LOG_INSTRUCTIONS 8u
+#define LOG_ATOMICS 16u
+#define LOG_RAW (LOG_BRANCHES | LOG_INSTRUCTIONS)  // what needs the raw log
+
+// Entries of the log of branches, as emu.BranchWord has them.
+#define WORD_TNT 1u
+#define WORD_TIP 2u
+#define WORD_CALL 3u
+#define WORD_RET 4u
+#define WORD_TIME 5u
+#define WORD_TAG_SHIFT 60
+#define WORD_OUTCOMES 47u       // in a word, at most
+#define WORD_OUTCOMES_TIMED 6u
+
+// Words after which a run stops.
+#define LOG_FULL (1u << 14)
+
+// The raw log: its words, and those that the record of one block can take.
+#define RAW_WORDS (1u << 14)
+#define RECORD_WORDS 1024u
+
+// The register in which translated code has the end of the raw log. The guest's is in the context.
+#define LOG_REGISTER R15
+
+struct direct_engine;
+struct direct_block;
+struct direct_point;
+struct direct_unit;
+
+// A conditional branch or a call on a block's path.
+struct direct_event {
+  uint64_t value;  // of a call: the return address
+  uint16_t cost;   // cycles of the block up to it
+  bool call, taken;
+};
+
+// An instruction of a block.
+struct direct_place {
+  uint64_t pc;
+  uint32_t length;
+};
+
+// A call on a block's path, with the outcomes between it and the one before.
+struct direct_call {
+  uint64_t value, outcomes;
+  uint8_t noutcomes;
+};
+
+// What is known of an exit's record.
+struct direct_record {
+  uint16_t words;
+  uint8_t branches;
+  bool plain;           // it has outcomes alone
+  uint8_t noutcomes, calls;
+  uint8_t kind;         // of the last instruction, if the block is left by it
+  bool taken;
+  uint64_t outcomes;    // of the conditional branches after the last call, the last one lowest
+  uint64_t end;         // of the last instruction
+  uint32_t event, call, place;  // the first of the block's
+  uint16_t cost;
+  uint8_t events;       // before the last instruction
+  uint8_t places;
+};
+
+// Code that was about to run.
+struct direct_code_entry {
+  uint64_t pc, at;
+  uint32_t size, offset;
+};
+
+// An atomic instruction or a fence.
+struct direct_atomic {
+  uint64_t pc, addr;
+  uint64_t instructions, cycles;  // of the run before it
+  uint32_t size;                  // of the access in bytes, 0: a fence
+};
+
+#define ATOMICS 4096u
+
+struct direct_atomic_log {
+  bool muted;
+  bool gated;     // runs also stop before and after each atomic instruction
+  bool admitted;  // the next one needs no stop before it
+  bool at;        // the run has stopped before one
+  uint64_t where; // address of its operand
+  bool compares;  // it is a CMPXCHG
+  bool sets;      // it is an OR
+  size_t n, taken;
+  struct direct_atomic *entries;
+};
+
+struct direct_log {
+  uint32_t what;
+  bool has_run;
+
+  uint64_t *raw;
+  uint32_t ratio;          // words that a block's record takes for a cycle, at most
+  int64_t granted;         // cycles, to the translated code that runs
+
+  uint64_t *words;         // of branches
+  size_t nwords, room;
+  uint64_t outcomes;       // that are not in a word yet, after a leading 1
+  uint64_t outcomes_full;
+  uint64_t branches;       // counted in all runs
+
+  struct direct_code_entry *code;
+  size_t ncode, code_room;
+  uint8_t *bytes;
+  size_t nbytes, bytes_room;
+
+  uint64_t *instructions;
+  size_t ninstructions, instructions_room;
+
+  struct direct_atomic_log atomics;
+};
+
+bool direct_log_open(struct direct_engine *e);
+void direct_log_close(struct direct_engine *e);
+int direct_log_start(struct direct_engine *e, uint32_t what);
+int direct_log_atomics(struct direct_engine *e);
+
+void direct_log_begin(struct direct_engine *e, int64_t granted);
+void direct_log_drain(struct direct_engine *e, const uint64_t *end);
+void direct_log_part(struct direct_engine *e, const struct direct_point *p);
+int64_t direct_log_room(const struct direct_engine *e);
+void direct_log_unit(struct direct_engine *e, const struct direct_insn *in);
+void direct_log_unit_code(struct direct_engine *e, struct direct_unit *u);
+void direct_log_block_code(struct direct_engine *e, const struct direct_block *b);
+void direct_log_flush(struct direct_engine *e);
+
+bool direct_atomic_stops(struct direct_engine *e, const struct direct_insn *in);
+bool direct_atomic_begin(struct direct_engine *e, const struct direct_insn *in);
+void direct_atomic_end(struct direct_engine *e);
+
+static inline bool log_is_raw(const struct direct_log *log) { return log->what & LOG_RAW; }
+static inline bool log_is_full(const struct direct_log *log) {
+  return log->nwords > LOG_FULL || log->atomics.n == ATOMICS;
+}
+
+// Reports whether a gated run stops before the next instruction.
+static inline bool direct_atomic_waits(const struct direct_log *log) { return log->atomics.gated && log->atomics.n; }
+
+#endif
