@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/pflag"
 	"github.com/spf13/viper"
 
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/emu/engines"
 	"github.com/heddle-dmt/heddle/internal/cli"
 	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/internal/job"
@@ -47,6 +49,8 @@ var machineFlags = []struct {
 }{
 	{groupMachine, "cores", "cores", "number of emulated cores, 1 to 64", number, ""},
 	{groupMachine, "seed", "seed", "seed that chooses the run among all possible ones", number, ""},
+	{groupMachine, "engine", "engine", "what executes instructions: " + strings.Join(engines.Names(), ", "), engine, ""},
+	{groupMachine, "cpu", "cpu", "level of the emulated processor: " + strings.Join(arch.Levels(), ", "), level, ""},
 	{groupMachine, "randomize-layout", "randomize_layout", "derive the guest's addresses from the seed", yes, ""},
 	{groupMachine, "unknown-syscalls", "unknown_syscalls", "effect of a system call that the machine lacks and programs need: stop the run, or answer enosys", stopOrENOSYS, ""},
 
@@ -212,6 +216,8 @@ func granularity() *flagValue { return text("WHERE") }
 func memoryModel() *flagValue { return text("MODEL") }
 
 func engine() *flagValue { return text("ENGINE") }
+
+func level() *flagValue { return text("LEVEL") }
 
 func commit() *flagValue { return text("WHEN") }
 

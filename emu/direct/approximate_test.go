@@ -32,7 +32,7 @@ func approximations(s *subject, in [4]float32) (reciprocals, roots [4]float32) {
 // 2^-12, and the special cases are those of its tables.
 func TestApproximations(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 3))
-	s := newSubject(t, V2, newData(rnd))
+	s := newSubject(t, arch.V2, newData(rnd))
 	const allowed = 1.5 / 4096
 	for range 500 {
 		var in [4]float32

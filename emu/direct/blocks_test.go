@@ -14,7 +14,7 @@ import (
 )
 
 // programForms are the forms that random programs consist of: mostly those of one-byte opcodes.
-func programForms(level Level) (list []form) {
+func programForms(level arch.Level) (list []form) {
 	for _, f := range forms(level) {
 		n := 1
 		if f.table == 0 && f.opcode < 0xd8 {
@@ -33,7 +33,7 @@ const programCode = 300
 
 // randomProgram makes code of n instructions, with registers set to addresses before those that
 // use them, and branches that mostly go forward.
-func randomProgram(rnd *rand.Rand, forms []form, level Level, n int) []byte {
+func randomProgram(rnd *rand.Rand, forms []form, level arch.Level, n int) []byte {
 	var code []byte
 	var starts []int
 	for range n {
@@ -51,7 +51,7 @@ func randomProgram(rnd *rand.Rand, forms []form, level Level, n int) []byte {
 }
 
 // randomInsn is an instruction of a form, after those that give its address registers values.
-func randomInsn(rnd *rand.Rand, forms []form, level Level) []byte {
+func randomInsn(rnd *rand.Rand, forms []form, level arch.Level) []byte {
 	const unset = 0x123456789abcdef0
 	for {
 		f := forms[rnd.IntN(len(forms))]
@@ -198,7 +198,7 @@ func TestBlocksAgainstSteps(t *testing.T) {
 	if n, err := strconv.ParseUint(os.Getenv("HEDDLE_SEED"), 10, 64); err == nil {
 		seed = n
 	}
-	level := V3
+	level := arch.V3
 	list := programForms(level)
 	only, _ := strconv.Atoi(os.Getenv("HEDDLE_CASE"))
 	rnd := rand.New(rand.NewPCG(seed, 7))

@@ -1,7 +1,7 @@
 package direct
 
 /*
-#cgo CFLAGS: -std=c11 -O2 -Wall -Wextra -Werror -I${SRCDIR}/../mem
+#cgo CFLAGS: -std=c11 -O2 -Wall -Wextra -Werror -I${SRCDIR}/../mem -I${SRCDIR}/../insn
 #cgo LDFLAGS: -lZydis -lm -lpthread
 #include <stdlib.h>
 #include "engine.h"
@@ -24,19 +24,14 @@ import (
 	"slices"
 	"unsafe"
 
+	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/emu/arch"
+	_ "github.com/heddle-dmt/heddle/emu/insn" // C code
 	"github.com/heddle-dmt/heddle/emu/mem"
 	"github.com/heddle-dmt/heddle/internal/deepcopy"
 )
 
-// Level is a level of the x86-64 architecture, by the psABI.
-type Level int
-
-// The levels that a guest's processor can have.
-const (
-	V2 Level = C.DIRECT_V2
-	V3 Level = C.DIRECT_V3
-)
+var _ emu.CPU = (*CPU)(nil)
 
 // CPU implements emu.CPU.
 type CPU struct {
@@ -53,7 +48,7 @@ func (c *CPU) BoundInSnapshot() {}
 
 // NewCPU makes an engine over the given memory. The guest sees the given number
 // of cores.
-func NewCPU(ram *mem.RAM, cores int, costs arch.Costs, level Level) (*CPU, error) {
+func NewCPU(ram *mem.RAM, cores int, costs arch.Costs, level arch.Level) (*CPU, error) {
 	c := &CPU{ram: ram}
 	k := C.struct_direct_costs{
 		instruction: C.uint32_t(costs.Instruction), memory: C.uint32_t(costs.Memory), divide: C.uint32_t(costs.Divide),
@@ -66,6 +61,9 @@ func NewCPU(ram *mem.RAM, cores int, costs arch.Costs, level Level) (*CPU, error
 	}
 	return c, nil
 }
+
+// HostHas reports whether the host's processor has all instructions of a level.
+func HostHas(level arch.Level) bool { return bool(C.direct_host_has(uint32(level))) }
 
 // Close frees the engine. The RAM stays.
 func (c *CPU) Close() {
@@ -232,6 +230,13 @@ func (c *CPU) CPUID(leaf, subleaf uint32) [4]uint32 {
 	C.direct_cpuid(c.c, C.uint32_t(leaf), C.uint32_t(subleaf), (*C.uint32_t)(unsafe.Pointer(&out[0])))
 	return out
 }
+
+// CheckCalls implements emu.CPU.
+func (c *CPU) CheckCalls(cycles uint32) { c.c.costs.check = C.uint32_t(cycles) }
+
+// StepAhead implements emu.CPU. Code that the thread has not reached never stops a run: a block
+// ends before an instruction whose page is missing.
+func (c *CPU) StepAhead() {}
 
 // SetPoints implements emu.CPU. Nothing needs to be prepared: runs end exactly anywhere.
 func (c *CPU) SetPoints([]arch.Addr) error { return nil }

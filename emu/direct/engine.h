@@ -10,6 +10,7 @@
 #include "insn.h"
 #include "log.h"
 #include "memory.h"
+#include "operands.h"
 
 // ---- the state of a thread ------------------------------------------------------
 
@@ -335,6 +336,17 @@ enum direct_stop direct_resume(struct direct_engine *e);
 bool direct_has_breakpoint(const struct direct_engine *e, uint64_t pc);
 int direct_set_breakpoints(struct direct_engine *e, const uint64_t *sorted, size_t n);
 struct direct_thread *direct_new_thread(const struct direct_thread *from);
+
+// ---- inspectnext.c: the next instruction, between runs ---------------------------------------------------
+
+bool direct_decode_next(struct direct_engine *e, uint64_t pc, struct heddle_regs *regs, struct heddle_insn *out);
+size_t direct_operands(struct direct_engine *e, struct heddle_operand *out);
+bool direct_repetition_over(struct direct_engine *e);
+uint32_t direct_order_at(struct direct_engine *e, uint64_t pc);
+
+// ---- host.c ---------------------------------------------------------------------------------------------
+
+bool direct_host_has(enum direct_level level);
 
 // ---- small things --------------------------------------------------------------------------------------------
 

@@ -64,7 +64,7 @@ func (f form) head(r, x, b, vvvv byte) []byte {
 }
 
 // forms lists the forms that a processor of the level has.
-func forms(level Level) (list []form) {
+func forms(level arch.Level) (list []form) {
 	tail := []byte{0x24, 0x10, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 	add := func(f form) {
 		var all [8]Instruction
@@ -123,7 +123,7 @@ func isPrefix(b byte) bool {
 }
 
 // instance makes an instruction of the form, and a state to execute it in.
-func (f form) instance(rnd *rand.Rand, level Level, c *oracleCase) (Instruction, bool) {
+func (f form) instance(rnd *rand.Rand, level arch.Level, c *oracleCase) (Instruction, bool) {
 	bit := func() byte { return byte(rnd.IntN(2)) }
 	c.State = randomState(rnd)
 	gpr := &c.State.Regs.GPR
@@ -285,8 +285,8 @@ func TestInstructionsAgainstHardware(t *testing.T) {
 	}
 	rnd := rand.New(rand.NewPCG(seed, 1))
 	data := newData(rnd)
-	o, s := newOracle(t, data), newSubject(t, V3, data)
-	all := forms(V3)
+	o, s := newOracle(t, data), newSubject(t, arch.V3, data)
+	all := forms(arch.V3)
 	t.Logf("%d forms, seed %d", len(all), seed)
 	perForm := testsize.Runs(1, 4, 10_000)
 	only := os.Getenv("HEDDLE_FORM")
@@ -299,7 +299,7 @@ func TestInstructionsAgainstHardware(t *testing.T) {
 		var list []Instruction
 		for tries := 0; len(cases) < perForm && tries < 20*perForm; tries++ {
 			var c oracleCase
-			i, ok := f.instance(rnd, V3, &c)
+			i, ok := f.instance(rnd, arch.V3, &c)
 			if !ok || i.differs() {
 				continue
 			}

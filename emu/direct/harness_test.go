@@ -65,7 +65,7 @@ func newBenchIn(t testing.TB, ram *mem.RAM, source string) *bench {
 // newBenchOf is newBenchIn with code.
 func newBenchOf(t testing.TB, ram *mem.RAM, code []byte) *bench {
 	t.Helper()
-	cpu, err := NewCPU(ram, 4, arch.DefaultCosts(), V2)
+	cpu, err := NewCPU(ram, 4, arch.DefaultCosts(), arch.V2)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ type pair struct{ blocks, steps *subject }
 
 func newPair(t testing.TB, rnd *rand.Rand) pair {
 	data := newData(rnd)
-	p := pair{newSubject(t, V3, data), newSubject(t, V3, data)}
+	p := pair{newSubject(t, arch.V3, data), newSubject(t, arch.V3, data)}
 	p.steps.cpu.setStepsOnly(true)
 	return p
 }
@@ -81,13 +81,13 @@ func TestProgramsThatWriteThemselves(t *testing.T) {
 	p := newPair(t, rand.New(rand.NewPCG(1, 1)))
 	p.blocks.allowWrites()
 	p.steps.allowWrites()
-	list := programForms(V3)
+	list := programForms(arch.V3)
 	var instructions uint64
 	for n := range testsize.Runs(2_000, 10_000, 1_000_000) {
 		rnd := rand.New(rand.NewPCG(3, uint64(n)))
 		var code []byte
 		for range 1 + rnd.IntN(6) {
-			code = append(code, randomProgram(rnd, list, V3, 1+rnd.IntN(8))...)
+			code = append(code, randomProgram(rnd, list, arch.V3, 1+rnd.IntN(8))...)
 			code = code[:len(code)-2]
 			// mov byte ptr [rip + d], imm8, often within the next instructions.
 			code = append(code, 0xc6, 0x05, byte(rnd.IntN(48)-8), 0, 0, 0, byte(rnd.Uint32()))

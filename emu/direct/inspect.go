@@ -5,7 +5,11 @@ package direct
 */
 import "C"
 
-import "unsafe"
+import (
+	"unsafe"
+
+	"github.com/heddle-dmt/heddle/emu/arch"
+)
 
 // An Instruction is how the engine takes the bytes of an instruction.
 type Instruction struct {
@@ -38,7 +42,7 @@ type Instruction struct {
 }
 
 // Inspect decodes the first instruction of code, which lies at pc.
-func Inspect(level Level, code []byte, pc uint64) Instruction {
+func Inspect(level arch.Level, code []byte, pc uint64) Instruction {
 	var in C.struct_direct_insn
 	var costs C.struct_direct_costs
 	if C.direct_decode(uint32(level), &costs, (*C.uint8_t)(unsafe.Pointer(&code[0])), C.size_t(len(code)), C.uint64_t(pc), &in) != C.DECODED {

@@ -142,7 +142,7 @@ type subject struct {
 	code  [2]mem.Page
 }
 
-func newSubject(t testing.TB, level Level, data *[3 * arch.PageSize]byte) *subject {
+func newSubject(t testing.TB, level arch.Level, data *[3 * arch.PageSize]byte) *subject {
 	t.Helper()
 	ram, err := mem.NewRAM(16 << 20)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 func TestStringsAgainstHardware(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(2, 2))
 	data := newData(rnd)
-	o, s := newOracle(t, data), newSubject(t, V2, data)
+	o, s := newOracle(t, data), newSubject(t, arch.V2, data)
 	var cases []oracleCase
 	for range testsize.Runs(500, 2000, 200_000) {
 		var c oracleCase
@@ -44,7 +44,7 @@ func TestStringsAgainstHardware(t *testing.T) {
 	for i := range cases {
 		c, want := &cases[i], &results[i]
 		got, stop := s.run(c)
-		in := Inspect(V2, c.Code[:c.NCode], oracleCode)
+		in := Inspect(arch.V2, c.Code[:c.NCode], oracleCode)
 		trap, address := s.outcome(stop)
 		// The processor leaves the instruction with its last iteration, heddle after it.
 		if r := &got.State.Regs; trap == 1 && in.Repeated && r.RIP == c.CodeAt && want.State.Regs.RIP == c.CodeAt+uint64(c.NCode) {

@@ -23,29 +23,6 @@ void heddle_access_log_close(struct heddle_access_log *log) {
     if (log->hooks[i]) uc_hook_del(log->cpu->engine.uc, log->hooks[i]);
 }
 
-uint32_t heddle_order_of(const ZydisDecodedInstruction *in) {
-  if (in->attributes & ZYDIS_ATTRIB_HAS_LOCK) return HEDDLE_ORDER_LOCKED;
-  switch (in->mnemonic) {
-    case ZYDIS_MNEMONIC_XCHG:
-      return (in->attributes & ZYDIS_ATTRIB_HAS_MODRM) && in->raw.modrm.mod != 3 ? HEDDLE_ORDER_LOCKED : 0;
-    case ZYDIS_MNEMONIC_MFENCE:
-    case ZYDIS_MNEMONIC_CPUID:
-      return HEDDLE_ORDER_FULL;
-    case ZYDIS_MNEMONIC_SFENCE:
-      return HEDDLE_ORDER_STORES;
-    case ZYDIS_MNEMONIC_MOVNTI:
-    case ZYDIS_MNEMONIC_MOVNTQ:
-    case ZYDIS_MNEMONIC_MOVNTDQ:
-    case ZYDIS_MNEMONIC_MOVNTPS:
-    case ZYDIS_MNEMONIC_MOVNTPD:
-    case ZYDIS_MNEMONIC_MASKMOVQ:
-    case ZYDIS_MNEMONIC_MASKMOVDQU:
-      return HEDDLE_ORDER_WEAK;
-    default:
-      return 0;
-  }
-}
-
 uint32_t heddle_order_at(struct heddle_cpu *cpu, uint64_t pc) {
   uint8_t code[15];
   ZydisDecodedInstruction in;

@@ -5,13 +5,6 @@
 
 #include "cpu.h"
 
-// Effects of an instruction on the order of memory accesses.
-#define HEDDLE_ORDER_LOCKED 1u  // atomic read and write, and a full fence
-#define HEDDLE_ORDER_FULL 2u    // MFENCE, and instructions that serialize
-#define HEDDLE_ORDER_STORES 4u  // SFENCE
-#define HEDDLE_ORDER_WEAK 8u    // non-temporal stores
-
-uint32_t heddle_order_of(const ZydisDecodedInstruction *in);
 uint32_t heddle_order_at(struct heddle_cpu *cpu, uint64_t pc);
 
 struct heddle_access_entry {

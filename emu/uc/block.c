@@ -116,12 +116,6 @@ static bool touches_memory(const ZydisDecodedInstruction *in) {
   }
 }
 
-bool heddle_is_atomic(const ZydisDecodedInstruction *in) {
-  if (in->attributes & ZYDIS_ATTRIB_HAS_LOCK) return true;
-  return in->mnemonic == ZYDIS_MNEMONIC_XCHG && in->raw.modrm.mod != 3 &&
-         (in->attributes & ZYDIS_ATTRIB_HAS_MODRM);
-}
-
 // Returns a bound on the cycles of an instruction.
 uint32_t heddle_highest_cost(const struct heddle_cpu *cpu) {
   const struct heddle_costs *c = &cpu->costs;
@@ -208,9 +202,7 @@ enum heddle_kind heddle_kind_of(const ZydisDecodedInstruction *in) {
     case ZYDIS_CATEGORY_RET:
       return in->mnemonic == ZYDIS_MNEMONIC_RET ? HEDDLE_KIND_RET : HEDDLE_KIND_NONE;
     default:
-      return in->attributes & (ZYDIS_ATTRIB_HAS_REP | ZYDIS_ATTRIB_HAS_REPE | ZYDIS_ATTRIB_HAS_REPNE)
-                 ? HEDDLE_KIND_REP
-                 : HEDDLE_KIND_NONE;
+      return heddle_is_repeated(in) ? HEDDLE_KIND_REP : HEDDLE_KIND_NONE;
   }
 }
 

@@ -8,6 +8,7 @@
 #include "atomics.h"
 #include "block.h"
 #include "inside.h"
+#include "operands.h"
 #include "insnlog.h"
 #include "log.h"
 #include "memorylog.h"
@@ -41,21 +42,6 @@ struct heddle_costs {
   uint32_t instruction, memory, divide, atomic, fence, sqrt, transcendental;
   uint32_t check;  // added to a call and to a return
 };
-
-struct heddle_regs {
-  uint64_t gpr[16];  // in the order of instruction encoding: rax rcx rdx rbx rsp rbp rsi rdi r8-r15
-  uint64_t rip, rflags, fs_base, gs_base;
-};
-
-// Memory that an instruction accesses.
-struct heddle_operand {
-  uint64_t at;
-  uint32_t size;
-  uint32_t writes;
-};
-
-// The largest number of memory operands that are returned.
-#define HEDDLE_OPERANDS 4
 
 // The states of a run. Only the run loop (run_loop in cpu.c), trap_step and the engine's hooks change
 // them.

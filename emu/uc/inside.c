@@ -16,10 +16,10 @@
 // ---- the places inside an instruction ---------------------------------------
 
 // Divides accesses at cache lines. Returns the number of pieces, 0 if there are too many.
-static uint32_t cut_at_lines(const struct heddle_piece *accesses, int n, struct heddle_piece *out) {
+static uint32_t cut_at_lines(const struct heddle_insn_access *accesses, int n, struct heddle_piece *out) {
   uint32_t pieces = 0;
   for (int i = 0; i < n; i++) {
-    struct heddle_piece p = accesses[i];
+    struct heddle_piece p = {.addr = accesses[i].at, .size = accesses[i].size, .stores = accesses[i].stores};
     for (uint32_t left = p.size; left;) {
       if (pieces == HEDDLE_PIECES) return 0;
       uint32_t room = HEDDLE_LINE_SIZE - (uint32_t)(p.addr % HEDDLE_LINE_SIZE);
@@ -37,7 +37,7 @@ static uint32_t cut_at_lines(const struct heddle_piece *accesses, int n, struct 
 // atomic, or has no place inside.
 bool heddle_cpu_pieces(struct heddle_cpu *cpu, uint64_t pc, struct heddle_inside *out) {
   ZydisDecodedInstruction in;
-  struct heddle_piece accesses[4];
+  struct heddle_insn_access accesses[4];
   int n = heddle_cpu_accesses(cpu, pc, &in, accesses, 4);
   *out = (struct heddle_inside){.pc = pc};
   if (n <= 0 || heddle_is_atomic(&in)) return false;

@@ -2,10 +2,11 @@
 #ifndef HEDDLE_INSIDE_H
 #define HEDDLE_INSIDE_H
 
-#include <Zydis/Zydis.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "operands.h"
 
 struct heddle_cpu;
 struct heddle_space;
@@ -49,7 +50,7 @@ struct heddle_inside {
 
 void heddle_inside_commit(struct heddle_cpu *cpu, struct heddle_space *space, struct heddle_inside *in, uint32_t upto);
 bool heddle_cpu_pieces(struct heddle_cpu *cpu, uint64_t pc, struct heddle_inside *out);
-int heddle_cpu_accesses(struct heddle_cpu *cpu, uint64_t pc, ZydisDecodedInstruction *in, struct heddle_piece *out,
+int heddle_cpu_accesses(struct heddle_cpu *cpu, uint64_t pc, ZydisDecodedInstruction *in, struct heddle_insn_access *out,
                         int most);
 
 #endif

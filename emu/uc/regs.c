@@ -158,201 +158,55 @@ void heddle_cpu_cpuid(const struct heddle_cpu *cpu, uint32_t leaf, uint32_t subl
   }
 }
 
-static uint64_t register_value(struct heddle_cpu *cpu, ZydisRegister reg, uint64_t next) {
-  if (reg == ZYDIS_REGISTER_NONE) return 0;
-  if (reg == ZYDIS_REGISTER_RIP || reg == ZYDIS_REGISTER_EIP) return next;
-  bool narrow = ZydisRegisterGetWidth(ZYDIS_MACHINE_MODE_LONG_64, reg) == 32;
-  int id = ZydisRegisterGetId(ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, reg));
-  uint64_t value = 0;
-  if (id >= 0 && id < 16) uc_reg_read(cpu->engine.uc, reg_ids[id], &value);
-  return narrow ? (uint32_t)value : value;
-}
-
-static uint64_t segment_base(struct heddle_cpu *cpu, ZydisRegister reg) {
-  uint64_t base = 0;
-  if (reg == ZYDIS_REGISTER_FS) uc_reg_read(cpu->engine.uc, UC_X86_REG_FS_BASE, &base);
-  if (reg == ZYDIS_REGISTER_GS) uc_reg_read(cpu->engine.uc, UC_X86_REG_GS_BASE, &base);
-  return base;
-}
-
-// Returns the address of an explicit memory operand; next is the address of the next instruction.
-static uint64_t effective_address(struct heddle_cpu *cpu, const ZydisDecodedOperand *o, uint64_t next) {
-  uint64_t at = register_value(cpu, o->mem.base, next) + register_value(cpu, o->mem.index, next) * o->mem.scale;
-  if (o->mem.disp.has_displacement) at += (uint64_t)o->mem.disp.value;
-  return at + segment_base(cpu, o->mem.segment);
+// Decodes the instruction at pc, which the loaded thread is about to execute; regs receives the
+// thread's registers.
+static bool decode_at(struct heddle_cpu *cpu, uint64_t pc, struct heddle_regs *regs, struct heddle_insn *out) {
+  uint8_t code[ZYDIS_MAX_INSTRUCTION_LENGTH];
+  size_t len = heddle_space_code(cpu->space, pc, code, sizeof code);
+  heddle_cpu_get_regs(cpu, regs);
+  regs->rip = pc;
+  return heddle_insn_decode(code, len, regs, out);
 }
 
 // Finds the address of the first memory operand of the instruction at pc, which has not changed the
 // registers yet. Returns false if it has none.
 bool heddle_cpu_operand(struct heddle_cpu *cpu, uint64_t pc, uint64_t *at) {
-  uint8_t code[15];
-  size_t len = heddle_space_code(cpu->space, pc, code, sizeof code);
-  ZydisDecodedInstruction in;
-  ZydisDecodedOperand ops[ZYDIS_MAX_OPERAND_COUNT];
-  if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&cpu->decoder, code, len, &in, ops))) return false;
-  for (int i = 0; i < in.operand_count; i++) {
-    if (ops[i].type != ZYDIS_OPERAND_TYPE_MEMORY) continue;
-    *at = effective_address(cpu, &ops[i], pc + in.length);
-    return true;
-  }
-  return false;
-}
-
-// Reports whether the instruction stores to the bytes of its operand.
-static bool stores_its_operand(const ZydisDecodedInstruction *in) {
-  switch (in->mnemonic) {
-    case ZYDIS_MNEMONIC_ENTER:
-    case ZYDIS_MNEMONIC_MASKMOVQ:
-    case ZYDIS_MNEMONIC_MASKMOVDQU:
-    case ZYDIS_MNEMONIC_POP:
-      return false;
-    default:
-      return true;
-  }
-}
-
-// Returns the distance in bytes from the operand's address to the word of a BT, BTS, BTR or BTC
-// with a register (SDM volume 2, section 3.1.1.9).
-static int64_t bit_offset(struct heddle_cpu *cpu, const ZydisDecodedInstruction *in, const ZydisDecodedOperand *bit) {
-  bool tests = in->mnemonic == ZYDIS_MNEMONIC_BT || in->mnemonic == ZYDIS_MNEMONIC_BTS ||
-      in->mnemonic == ZYDIS_MNEMONIC_BTR || in->mnemonic == ZYDIS_MNEMONIC_BTC;
-  if (!tests || bit->type != ZYDIS_OPERAND_TYPE_REGISTER) return 0;
-  uint64_t value = register_value(cpu, bit->reg.value, 0);
-  int64_t bits = bit->size == 16 ? (int16_t)value : bit->size == 32 ? (int32_t)value : (int64_t)value;
-  int64_t words = (bits - (bits & (bit->size - 1))) / bit->size;
-  return words * (bit->size / 8);
-}
-
-static bool is_push(const ZydisDecodedOperand *o) {
-  return o->visibility == ZYDIS_OPERAND_VISIBILITY_HIDDEN && o->mem.base == ZYDIS_REGISTER_RSP;
-}
-
-// Returns the only operand in memory that the instruction writes, or NULL.
-static const ZydisDecodedOperand *stored_operand(const ZydisDecodedInstruction *in, const ZydisDecodedOperand *ops) {
-  const ZydisDecodedOperand *found = NULL;
-  for (int i = 0; i < in->operand_count; i++) {
-    const ZydisDecodedOperand *o = &ops[i];
-    if (o->type != ZYDIS_OPERAND_TYPE_MEMORY || !(o->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE)) continue;
-    if (found) return NULL;
-    found = o;
-  }
-  return found;
-}
-
-// Reports whether the loads and stores of the instruction differ from its operands.
-static bool is_irregular(const ZydisDecodedInstruction *in) {
-  switch (in->mnemonic) {
-    case ZYDIS_MNEMONIC_ENTER:
-    case ZYDIS_MNEMONIC_LEAVE:
-    case ZYDIS_MNEMONIC_MASKMOVQ:
-    case ZYDIS_MNEMONIC_MASKMOVDQU:
-    case ZYDIS_MNEMONIC_XLAT:
-    case ZYDIS_MNEMONIC_SYSCALL:
-      return true;
-    default:
-      return in->meta.branch_type == ZYDIS_BRANCH_TYPE_FAR || in->meta.category == ZYDIS_CATEGORY_INTERRUPT;
-  }
-}
-
-// Reports whether an operand in memory is an address that is not accessed.
-static bool accesses_nothing(const ZydisDecodedInstruction *in, const ZydisDecodedOperand *o) {
-  switch (in->mnemonic) {
-    case ZYDIS_MNEMONIC_CLFLUSH:
-    case ZYDIS_MNEMONIC_CLFLUSHOPT:
-    case ZYDIS_MNEMONIC_CLWB:
-    case ZYDIS_MNEMONIC_CLDEMOTE:
-    case ZYDIS_MNEMONIC_NOP:
-      return true;
-    default:
-      return o->mem.type == ZYDIS_MEMOP_TYPE_AGEN || in->meta.category == ZYDIS_CATEGORY_PREFETCH ||
-             in->meta.category == ZYDIS_CATEGORY_NOP || in->meta.category == ZYDIS_CATEGORY_WIDENOP;
-  }
-}
-
-static uint64_t address_of(struct heddle_cpu *cpu, const ZydisDecodedInstruction *in, const ZydisDecodedOperand *ops,
-                           const ZydisDecodedOperand *o, uint64_t next) {
-  uint64_t base = segment_base(cpu, o->mem.segment), offset = effective_address(cpu, o, next) - base,
-      size = o->size / 8;
-  if (is_push(o)) {
-    if (o->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) offset -= size;
-  } else {
-    offset += (uint64_t)bit_offset(cpu, in, &ops[1]);
-    // POP computes its operand's address with the stack pointer after the pop.
-    if (in->mnemonic == ZYDIS_MNEMONIC_POP && o->mem.base == ZYDIS_REGISTER_RSP) offset += size;
-  }
-  return base + (in->address_width == 32 ? (uint32_t)offset : offset);
+  struct heddle_regs regs;
+  struct heddle_insn i;
+  return decode_at(cpu, pc, &regs, &i) && heddle_insn_first_operand(&i, at);
 }
 
 bool heddle_cpu_store_of(struct heddle_cpu *cpu, uint64_t pc, uint64_t *at, uint32_t *size) {
-  uint8_t code[15];
-  size_t len = heddle_space_code(cpu->space, pc, code, sizeof code);
-  ZydisDecodedInstruction in;
-  ZydisDecodedOperand ops[ZYDIS_MAX_OPERAND_COUNT];
-  if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&cpu->decoder, code, len, &in, ops)) || !stores_its_operand(&in))
-    return false;
-  const ZydisDecodedOperand *o = stored_operand(&in, ops);
-  if (!o) return false;
-  *size = o->size / 8;
-  *at = address_of(cpu, &in, ops, o, pc + in.length);
+  struct heddle_regs regs;
+  struct heddle_insn i;
+  if (!decode_at(cpu, pc, &regs, &i) || !heddle_insn_store(&i, at, size)) return false;
   bool crosses = (*at & (HEDDLE_PAGE_SIZE - 1)) + *size > HEDDLE_PAGE_SIZE;
-  return *size && *size <= (crosses ? 8 : 16);
+  return *size <= (crosses ? 8 : 16);
 }
 
 // Finds the loads, then the stores, of the instruction at pc, which has not changed the registers
-// yet. Returns their number, or -1 if there are more than most, or one has more than 16 bytes, or
-// they differ from the operands.
-int heddle_cpu_accesses(struct heddle_cpu *cpu, uint64_t pc, ZydisDecodedInstruction *in, struct heddle_piece *out,
+// yet: see heddle_insn_accesses.
+int heddle_cpu_accesses(struct heddle_cpu *cpu, uint64_t pc, ZydisDecodedInstruction *in, struct heddle_insn_access *out,
                         int most) {
-  uint8_t code[15];
-  size_t len = heddle_space_code(cpu->space, pc, code, sizeof code);
-  ZydisDecodedOperand ops[ZYDIS_MAX_OPERAND_COUNT];
-  if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&cpu->decoder, code, len, in, ops)) || is_irregular(in)) return -1;
-  if (heddle_kind_of(in) == HEDDLE_KIND_REP && !heddle_rep_count(cpu, in)) return 0;
-  int n = 0;
-  for (uint32_t stores = 0; stores < 2; stores++) {
-    ZydisOperandActions mask = stores ? ZYDIS_OPERAND_ACTION_MASK_WRITE : ZYDIS_OPERAND_ACTION_MASK_READ;
-    for (int i = 0; i < in->operand_count; i++) {
-      const ZydisDecodedOperand *o = &ops[i];
-      if (o->type != ZYDIS_OPERAND_TYPE_MEMORY || !(o->actions & mask) || accesses_nothing(in, o)) continue;
-      uint32_t size = o->size / 8;
-      if (n == most || !size || size > sizeof out->bytes) return -1;
-      out[n++] = (struct heddle_piece){.addr = address_of(cpu, in, ops, o, pc + in->length), .size = size,
-                                       .stores = stores};
-    }
-  }
-  return n;
-}
-
-// Returns the count of a repeated string instruction.
-uint64_t heddle_rep_count(struct heddle_cpu *cpu, const ZydisDecodedInstruction *in) {
-  uint64_t rcx = get_reg(cpu, UC_X86_REG_RCX);
-  return in->address_width == 32 ? (uint32_t)rcx : rcx;
+  struct heddle_regs regs;
+  struct heddle_insn i;
+  if (!decode_at(cpu, pc, &regs, &i)) return -1;
+  *in = i.in;
+  return heddle_insn_accesses(&i, out, most);
 }
 
 // Reports whether the instruction at the PC is a repeated one without iterations left.
 bool heddle_cpu_repetition_over(struct heddle_cpu *cpu) {
   ZydisDecodedInstruction in;
-  return heddle_decode(cpu, get_rip(cpu), &in) && heddle_kind_of(&in) == HEDDLE_KIND_REP && !heddle_rep_count(cpu, &in);
+  return heddle_decode(cpu, get_rip(cpu), &in) && heddle_is_repeated(&in) &&
+         !heddle_rep_count(&in, get_reg(cpu, UC_X86_REG_RCX));
 }
 
-// Finds the memory that the instruction at the PC is about to access, as far as its operands name
-// it, and returns the number of such operands. A repeated instruction is about to execute one
-// iteration.
+// Finds the memory that the instruction at the PC is about to access: see heddle_insn_operands.
 size_t heddle_cpu_operands(struct heddle_cpu *cpu, struct heddle_operand *out) {
-  uint64_t pc = get_rip(cpu);
-  uint8_t code[15];
-  size_t len = heddle_space_code(cpu->space, pc, code, sizeof code), n = 0;
-  ZydisDecodedInstruction in;
-  ZydisDecodedOperand ops[ZYDIS_MAX_OPERAND_COUNT];
-  if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&cpu->decoder, code, len, &in, ops))) return 0;
-  if (heddle_kind_of(&in) == HEDDLE_KIND_REP && !heddle_rep_count(cpu, &in)) return 0;
-  for (int i = 0; i < in.operand_count && n < HEDDLE_OPERANDS; i++) {
-    const ZydisDecodedOperand *o = &ops[i];
-    if (o->type != ZYDIS_OPERAND_TYPE_MEMORY || !o->actions || accesses_nothing(&in, o)) continue;
-    out[n++] = (struct heddle_operand){address_of(cpu, &in, ops, o, pc + in.length), o->size / 8,
-                                       o->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE};
-  }
-  return n;
+  struct heddle_regs regs;
+  struct heddle_insn i;
+  return decode_at(cpu, get_rip(cpu), &regs, &i) ? heddle_insn_operands(&i, out) : 0;
 }
 
 // Returns the exact address of the last page fault. The engine reports the page; the rest follows
@@ -362,22 +216,13 @@ uint64_t heddle_cpu_fault_address(struct heddle_cpu *cpu) {
   uc_reg_read(cpu->engine.uc, UC_X86_REG_RIP, &pc);
   if (cpu->run.fault_page != page) return cpu->run.fault_page;
   if (cpu->run.fault_access == HEDDLE_FETCH) return pc >> HEDDLE_PAGE_SHIFT == page >> HEDDLE_PAGE_SHIFT ? pc : page;
-  uint8_t code[15];
-  size_t len = heddle_space_code(cpu->space, pc, code, sizeof code);
-  ZydisDecodedInstruction in;
-  ZydisDecodedOperand ops[ZYDIS_MAX_OPERAND_COUNT];
-  if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&cpu->decoder, code, len, &in, ops))) return page;
-  for (int i = 0; i < in.operand_count; i++) {
-    const ZydisDecodedOperand *o = &ops[i];
-    if (o->type != ZYDIS_OPERAND_TYPE_MEMORY || o->mem.type == ZYDIS_MEMOP_TYPE_AGEN) continue;
-    uint64_t at = effective_address(cpu, o, pc + in.length);
-    uint64_t size = o->size / 8 ? o->size / 8 : 1;
-    // A push writes below the stack pointer.
-    bool push = o->visibility == ZYDIS_OPERAND_VISIBILITY_HIDDEN && o->mem.base == ZYDIS_REGISTER_RSP &&
-                (o->actions & ZYDIS_OPERAND_ACTION_WRITE);
-    if (push) at -= size;
-    if (at + size <= page || at >= page + HEDDLE_PAGE_SIZE) continue;
-    return at < page ? page : at;
+  struct heddle_regs regs;
+  struct heddle_insn i;
+  struct heddle_operand all[HEDDLE_OPERANDS];
+  size_t n = decode_at(cpu, pc, &regs, &i) ? heddle_insn_operands(&i, all) : 0;
+  for (size_t k = 0; k < n; k++) {
+    uint64_t at = all[k].at, size = all[k].size ? all[k].size : 1;
+    if (at + size > page && at < page + HEDDLE_PAGE_SIZE) return at < page ? page : at;
   }
   return page;
 }

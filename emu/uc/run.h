@@ -15,7 +15,6 @@
 #define VECTOR_PROTECTION 13u
 
 int heddle_hooks_add(struct heddle_cpu *cpu);
-uint64_t heddle_rep_count(struct heddle_cpu *cpu, const ZydisDecodedInstruction *in);
 void heddle_enter_block(struct heddle_cpu *cpu, uint64_t pc);
 uc_err heddle_start_engine(struct heddle_cpu *cpu);
 void heddle_set_watched(struct heddle_cpu *cpu, uint32_t run_flags);

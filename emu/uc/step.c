@@ -74,9 +74,9 @@ static bool rep_ended_by_flag(struct heddle_cpu *cpu, const ZydisDecodedInstruct
 // instruction once more when the count has reached zero, and so must this function, or counts and
 // stops would depend on which instructions are stepped.
 static enum heddle_stop rep_step(struct heddle_cpu *cpu, uint64_t pc, const ZydisDecodedInstruction *in) {
-  bool iterates = heddle_rep_count(cpu, in) != 0;
+  bool iterates = heddle_rep_count(in, get_reg(cpu, UC_X86_REG_RCX)) != 0;
   enum heddle_stop why = trap_step(cpu, in);
-  if (!why && iterates && !heddle_rep_count(cpu, in) && !rep_ended_by_flag(cpu, in)) set_reg(cpu, UC_X86_REG_RIP, pc);
+  if (!why && iterates && !heddle_rep_count(in, get_reg(cpu, UC_X86_REG_RCX)) && !rep_ended_by_flag(cpu, in)) set_reg(cpu, UC_X86_REG_RIP, pc);
   return why;
 }
 

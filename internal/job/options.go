@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/emu/engines"
 	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/memmodel/storebuffer"
 	"github.com/heddle-dmt/heddle/recorder/syncops"
@@ -35,6 +36,10 @@ type Options struct {
 	Operations []syncops.Custom `json:"operations,omitempty" mapstructure:"operations"`
 	// Memory chooses the memory model, and when stores become visible.
 	Memory storebuffer.Options `json:"memory" mapstructure:"memory"`
+	// Engine is the engine that executes instructions, and CPU the level of the emulated
+	// processor: x86-64-v2 or x86-64-v3.
+	Engine string `json:"engine" mapstructure:"engine"`
+	CPU    string `json:"cpu" mapstructure:"cpu"`
 	// Costs is the timing model.
 	Costs arch.Costs `json:"costs" mapstructure:"costs"`
 	// RandomizeLayout derives guest addresses from the seed.
@@ -64,7 +69,7 @@ type Options struct {
 func DefaultOptions() Options {
 	c := machine.DefaultConfig()
 	return Options{
-		Cores: c.Cores, Seed: c.Seed, Sched: c.Sched, Memory: c.Memory, Costs: c.Costs,
+		Cores: c.Cores, Seed: c.Seed, Sched: c.Sched, Memory: c.Memory, Engine: c.Engine, CPU: c.CPU.String(), Costs: c.Costs,
 		MaxMemory: Size(c.MaxMemory), MaxInstructions: c.MaxInstructions, UnknownSyscalls: UnknownStop,
 	}
 }
@@ -90,6 +95,9 @@ func (o Options) Check() error {
 		return err
 	}
 	if err := checkMemory(o.Memory); err != nil {
+		return err
+	}
+	if err := checkEngine(o.Engine, o.CPU); err != nil {
 		return err
 	}
 	for i := range o.Operations {
@@ -146,6 +154,17 @@ func checkMemory(o storebuffer.Options) error {
 	return err
 }
 
+func checkEngine(engine, cpu string) error {
+	level, known := arch.ParseLevel(cpu)
+	if !known {
+		return &FieldError{"cpu", strconv.Quote(cpu), strings.Join(arch.Levels(), ", ")}
+	}
+	if p := engines.Check(engine, level); p != nil {
+		return &FieldError{p.Field, p.Found, p.Allowed}
+	}
+	return nil
+}
+
 // CheckCosts returns the first field of the timing model that is out of range as
 // a *FieldError.
 func CheckCosts(c arch.Costs) error {
@@ -175,6 +194,8 @@ func (o *Options) Resolve(base string) {
 func (o Options) Config() machine.Config {
 	c := machine.DefaultConfig()
 	c.Cores, c.Seed, c.Sched, c.Memory, c.Costs = o.Cores, o.Seed, o.Sched, o.Memory, o.Costs
+	c.Engine = o.Engine
+	c.CPU, _ = arch.ParseLevel(o.CPU) // Check has accepted it
 	c.CustomSync = o.Operations
 	c.RandomizeLayout, c.HostTimes = o.RandomizeLayout, o.HostTimes
 	c.RootFS, c.Dir = o.RootFS, o.Dir

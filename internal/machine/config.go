@@ -39,6 +39,11 @@ type Config struct {
 	Enforce *Enforce
 	// Memory chooses the memory model, and when stores become visible.
 	Memory storebuffer.Options
+	// Engine executes instructions: engines.Auto, Direct or Unicorn; empty means Auto. Equal
+	// configurations have equal results on each.
+	Engine string
+	// CPU is the level of the emulated processor.
+	CPU arch.Level
 	// Costs is the timing model of the emulated machine.
 	Costs arch.Costs
 	// RandomizeLayout derives the addresses of stack, heap, libraries and

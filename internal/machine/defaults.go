@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/emu/engines"
 	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/sched"
 	"github.com/heddle-dmt/heddle/sched/dmt"
@@ -32,7 +33,7 @@ func DefaultConfig() Config {
 	}
 	return Config{
 		Env: DefaultEnv(), Dir: dir, UID: uint32(os.Getuid()), GID: uint32(os.Getgid()),
-		Cores: 4, Seed: 1, Costs: arch.DefaultCosts(), MaxMemory: defaultMemory,
+		Cores: 4, Seed: 1, Engine: engines.Auto, Costs: arch.DefaultCosts(), MaxMemory: defaultMemory,
 	}
 }
 
@@ -100,6 +101,9 @@ func (c Config) Validate() error {
 	}
 	if err := c.Memory.Validate(); err != nil {
 		return errMemory.Wrap(err)
+	}
+	if p := engines.Check(c.Engine, c.CPU); p != nil {
+		return errOption.New(p.Field, p.Found, p.Allowed)
 	}
 	if c.Enforce != nil {
 		if err := c.Schedulable(); err != nil {

@@ -10,8 +10,8 @@ import (
 
 	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/emu/engines"
 	"github.com/heddle-dmt/heddle/emu/mem"
-	"github.com/heddle-dmt/heddle/emu/uc"
 	"github.com/heddle-dmt/heddle/guest/kernel"
 	"github.com/heddle-dmt/heddle/guest/procfs"
 	"github.com/heddle-dmt/heddle/guest/vfs"
@@ -163,7 +163,7 @@ func (m *Machine) build() (err error) {
 		}
 	}
 	_, cores := m.guestInputs()
-	if m.cpu, err = uc.NewCPU(m.ram, cores, c.Costs); err != nil {
+	if m.cpu, err = engines.New(c.Engine, c.CPU, m.ram, cores, c.Costs); err != nil {
 		return err
 	}
 	if c.Enforce.isInstrumented() {

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/heddle-dmt/heddle/emu/arch"
-	"github.com/heddle-dmt/heddle/emu/uc"
+	"github.com/heddle-dmt/heddle/emu/engines"
 	schedreplay "github.com/heddle-dmt/heddle/sched/replay"
 )
 
@@ -120,7 +120,7 @@ func (m *Machine) report() error {
 	r.SyncRecognition = s.recording.recognitionText()
 	m.reportSchedule()
 	r.PeakMemory = m.ram.Peak() * arch.PageSize
-	r.Engine = engineName()
+	r.Engine = m.config.engineName()
 	r.OutputDigest = hashText(s.digest.output)
 	r.ScheduleDigest = hashText(s.digest.schedule)
 	hashWords(s.digest.events, uint64(r.ExitCode), uint64(r.Signal))
@@ -130,10 +130,8 @@ func (m *Machine) report() error {
 	return nil
 }
 
-func engineName() string {
-	v := uc.Version()
-	return fmt.Sprintf("unicorn %d.%d.%d", v[0], v[1], v[2])
-}
+// engineName describes the engine that the run has.
+func (c *Config) engineName() string { return engines.Description(engines.Resolve(c.Engine, c.CPU)) }
 
 // reportExit fills in the result of a program that has ended, or that the kernel had to stop.
 func (m *Machine) reportExit() {

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/emu/engines"
 	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/memmodel/storebuffer"
 	"github.com/heddle-dmt/heddle/recorder/replay"
@@ -41,6 +42,7 @@ var (
 // manifest is the description of a run in its trace, from before the run.
 type manifest struct {
 	Engine  string        `json:"engine"`
+	CPU     string        `json:"cpu"`
 	Args    []text        `json:"args"`
 	Env     []text        `json:"env"`
 	Dir     text          `json:"dir"`
@@ -96,7 +98,7 @@ type summary struct {
 func (m *Machine) describeRun() manifest {
 	c := &m.config
 	out := manifest{
-		Engine: engineName(), Args: texts(c.Args), Env: texts(c.Env), Dir: text(c.Dir), UID: c.UID, GID: c.GID,
+		Engine: c.engineName(), CPU: c.CPU.String(), Args: texts(c.Args), Env: texts(c.Env), Dir: text(c.Dir), UID: c.UID, GID: c.GID,
 		Cores: c.Cores, Seed: c.Seed, Sched: c.Sched, Control: c.Control, Memory: c.Memory, Costs: c.Costs, RandomizeLayout: c.RandomizeLayout,
 		RootFS: text(c.RootFS), HostTimes: c.HostTimes, MaxMemory: c.MaxMemory, MaxInstructions: c.MaxInstructions,
 		UnknownENOSYS: c.UnknownENOSYS, Stdin: describeStdin(c.Stdin), Enforce: c.Enforce,
@@ -136,7 +138,9 @@ func describeStdin(r io.Reader) stdinText {
 
 // toConfig is the inverse of Machine.describeRun, without standard input.
 func (t *manifest) toConfig() Config {
+	level, _ := arch.ParseLevel(t.CPU) // traces from before there were levels have V2
 	c := Config{
+		Engine: engines.NameIn(t.Engine), CPU: level,
 		Args: plainTexts(t.Args), Env: plainTexts(t.Env), Dir: string(t.Dir), UID: t.UID, GID: t.GID,
 		Cores: t.Cores, Seed: t.Seed, Sched: t.Sched, Control: t.Control, CustomSync: t.CustomSync, Memory: t.Memory, Costs: t.Costs, RandomizeLayout: t.RandomizeLayout,
 		RootFS: string(t.RootFS), HostTimes: t.HostTimes, MaxMemory: t.MaxMemory, MaxInstructions: t.MaxInstructions,

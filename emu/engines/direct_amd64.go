@@ -1,0 +1,24 @@
+package engines
+
+import (
+	"github.com/heddle-dmt/heddle/emu"
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/emu/direct"
+	"github.com/heddle-dmt/heddle/emu/mem"
+)
+
+func newDirect(level arch.Level, ram *mem.RAM, cores int, costs arch.Costs) (emu.CPU, error) {
+	return direct.NewCPU(ram, cores, costs, level)
+}
+
+// checkDirect returns what the host's processor lacks for a guest's of the level, or nil.
+func checkDirect(level arch.Level) *Problem {
+	switch {
+	case direct.HostHas(level):
+		return nil
+	case level != arch.V2 && direct.HostHas(arch.V2):
+		return &Problem{"cpu", level.String(), arch.V2.String() + ": this host's processor lacks instructions of the other levels"}
+	default:
+		return &Problem{"engine", Direct, Unicorn + ": this host's processor lacks instructions of " + level.String()}
+	}
+}
