@@ -140,6 +140,19 @@ static void on_code(uc_engine *uc, uint64_t pc, uint32_t size, void *user) {
   log->start = log->to->n;
 }
 
+// The running instruction has stored n zeros, at most 8, which the engine has not reported.
+void heddle_mem_add_store(struct heddle_mem_log *log, uint64_t va, size_t n) {
+  if (!log->on || log->muted) return;
+  if (log->selective && !(overlaps_any(log->data, log->ndata, va, va + n) &&
+                          overlaps_any(log->code, log->ncode, log->pc, log->pc + 1)))
+    return;
+  struct heddle_mem_entry *e = add_entry(log, HEDDLE_MEM_STORE);
+  e->addr = va;
+  e->pc = log->pc;
+  e->branches = (uint32_t)heddle_cpu_branches_now(log->cpu);
+  e->size = (uint16_t)n;
+}
+
 static bool is_access(const struct heddle_mem_entry *e) { return e->kind <= HEDDLE_MEM_HIGH; }
 
 // The last instruction did not complete: removes its accesses.

@@ -53,6 +53,7 @@ void heddle_mem_close(struct heddle_cpu *cpu);
 
 void heddle_mem_swap(struct heddle_cpu *cpu, struct heddle_mem_buffer *b);
 void heddle_mem_forget(struct heddle_cpu *cpu);
+void heddle_mem_add_store(struct heddle_mem_log *log, uint64_t va, size_t n);
 void heddle_mem_undo(struct heddle_mem_log *log);
 void heddle_mem_pages(struct heddle_cpu *cpu, const struct heddle_inside *in);
 void heddle_mem_pieces(struct heddle_cpu *cpu, const struct heddle_inside *in, uint32_t from, uint32_t upto);

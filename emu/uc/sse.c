@@ -124,6 +124,20 @@ void heddle_sse_restore_lengths(struct heddle_cpu *cpu, const uint64_t lengths[2
   uc_reg_write(cpu->engine.uc, UC_X86_REG_RDX, &lengths[1]);
 }
 
+// Stores zeros that the instruction stores on a processor and the engine leaves out.
+static void store_zeros(struct heddle_cpu *cpu, uint64_t at, size_t n) {
+  static const uint8_t zeros[8];
+  size_t done;
+  if (!heddle_space_write(cpu->space, at, zeros, n, &done)) heddle_mem_add_store(&cpu->logs.memory, at, n);
+}
+
+// The fields of an FXSAVE image that the engine leaves as they were: the last opcode, and the bytes
+// after each x87 register.
+static void complete_fxsave(struct heddle_cpu *cpu, uint64_t at) {
+  store_zeros(cpu, at + 6, 2);
+  for (unsigned i = 0; i < 8; i++) store_zeros(cpu, at + 32 + 16 * i + 10, 6);
+}
+
 // The instruction at pc has run: makes the flags in memory and in the engine equal.
 void heddle_sse_after(struct heddle_cpu *cpu, uint64_t pc, const ZydisDecodedInstruction *in) {
   if (has_lengths(in)) return;
@@ -137,7 +151,10 @@ void heddle_sse_after(struct heddle_cpu *cpu, uint64_t pc, const ZydisDecodedIns
   }
   uint64_t at;
   if (!heddle_cpu_operand(cpu, pc, &at)) return;
-  if (save) at += 24;  // offset of MXCSR in the image
+  if (save) {
+    complete_fxsave(cpu, at);
+    at += 24;  // offset of MXCSR in the image
+  }
   if (heddle_space_read(cpu->space, at, &mxcsr, sizeof mxcsr, &done)) return;
   mxcsr |= heddle_sse_flags(cpu);
   heddle_space_write(cpu->space, at, &mxcsr, sizeof mxcsr, &done);
