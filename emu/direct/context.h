@@ -29,6 +29,11 @@
 #define CONTEXT_SECOND 0x1b0
 #define CONTEXT_BRANCHES 0x1b8     // branches that blocks have counted
 #define CONTEXT_BOUNCE 0x200       // a copy of an operand that lies in two pages: 192 bytes
+// Where the signal handler has the host's registers when it returns by itself: general registers,
+// program counter and arithmetic flags, in the form of FLAGS.
+#define CONTEXT_RETURN_GPR 0x2c0
+#define CONTEXT_RETURN_RIP 0x340
+#define CONTEXT_RETURN_FLAGS 0x348
 #define CONTEXT_BYTES 0x400
 
 // After the context: the table of targets of indirect jumps, by the low 16 bits of their

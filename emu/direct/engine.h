@@ -50,6 +50,8 @@ struct direct_context {
   uint64_t branches;
   uint64_t unused2[8];
   uint8_t bounce[192];
+  uint64_t return_gpr[16], return_rip;
+  uint32_t return_flags, return_unused;
 };
 
 #define AT(field, offset) _Static_assert(offsetof(struct direct_context, field) == (offset), "context.h")
@@ -78,6 +80,9 @@ AT(first, CONTEXT_FIRST);
 AT(second, CONTEXT_SECOND);
 AT(branches, CONTEXT_BRANCHES);
 AT(bounce, CONTEXT_BOUNCE);
+AT(return_gpr, CONTEXT_RETURN_GPR);
+AT(return_rip, CONTEXT_RETURN_RIP);
+AT(return_flags, CONTEXT_RETURN_FLAGS);
 _Static_assert(sizeof(struct direct_context) <= CONTEXT_BYTES, "context.h");
 #undef AT
 
@@ -235,6 +240,8 @@ struct direct_engine {
   // A fault that the host raised in translated code, see signals.c.
   uint32_t host_vector;
   uint64_t host_fault, host_flags;
+  uint64_t failed_return;          // where the host could not return to last
+  uint32_t failed_returns;         // in a row
 };
 
 // ---- access.c: guest memory ---------------------------------------------------------------
@@ -319,6 +326,8 @@ void direct_trap(void);
 void direct_serialize(void);
 void direct_leave_fault(void);
 void direct_miss(void);
+extern const char direct_ways_begin[], direct_ways_end[], direct_return_jump[];
+_Noreturn void direct_return_signal(const void *state, uint64_t components, const void *mask);
 
 // ---- run.c ----------------------------------------------------------------------------------------------
 

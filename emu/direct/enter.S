@@ -10,7 +10,8 @@
 //             direct_leave           ... but 10 and 11, and the flags
 //             direct_leave_fault     nothing is kept: the context has the state before
 //             direct_miss            a block needs a page that the tables do not have
-//             direct_trap            an instruction of a block has raised an exception of the host
+//             direct_trap            an instruction of a block has raised an exception of the host;
+//                                    the handler has saved the stack pointer
 //
 // Each of the ways in returns to its caller by one of the ways out: 0 from the first two,
 // 1 from direct_leave_fault, 2 from direct_miss, 3 from direct_trap.
@@ -87,6 +88,9 @@
 	save_most
 	mov %r15, GPR(15)
 	.endm
+
+	.globl direct_ways_begin
+direct_ways_begin:
 
 	.globl direct_enter_unit
 	.type direct_enter_unit, @function
@@ -167,12 +171,11 @@ direct_leave_fault:
 	ret
 	.size direct_leave_fault, . - direct_leave_fault
 
-	.macro save_all
+	.macro save_all_but_stack
 	mov %rax, HOST(0)
 	mov %rcx, HOST(1)
 	mov %rdx, HOST(2)
 	mov %rbx, HOST(3)
-	mov %rsp, HOST(4)
 	mov %rbp, HOST(5)
 	mov %rsi, HOST(6)
 	mov %rdi, HOST(7)
@@ -189,7 +192,8 @@ direct_leave_fault:
 	.globl direct_miss
 	.type direct_miss, @function
 direct_miss:
-	save_all
+	mov %rsp, HOST(4)
+	save_all_but_stack
 	restore_host
 	mov $2, %eax
 	ret
@@ -198,7 +202,7 @@ direct_miss:
 	.globl direct_trap
 	.type direct_trap, @function
 direct_trap:
-	save_all
+	save_all_but_stack
 	restore_host
 	mov $3, %eax
 	ret
@@ -226,6 +230,54 @@ direct_return_miss:
 	mov HOST(15), %r15
 	jmp *%gs:CONTEXT_TARGET
 	.size direct_return_miss, . - direct_return_miss
+
+#define RETURN(n) %gs:(CONTEXT_RETURN_GPR + 8 * (n))
+#define SYS_rt_sigprocmask 14
+#define SIG_SETMASK 2
+
+	// Returns from a signal handler without the host's kernel: see signals.c. Arguments: the
+	// floating-point state as XSAVE stores it, its components, and the mask of signals. Once
+	// signals are allowed, another handler may use this one's stack.
+	.globl direct_return_signal
+	.type direct_return_signal, @function
+direct_return_signal:
+	mov %rdx, %r8
+	mov %esi, %eax
+	mov %rsi, %rdx
+	shr $32, %rdx
+	xrstor64 (%rdi)
+	mov $SYS_rt_sigprocmask, %eax
+	mov $SIG_SETMASK, %edi
+	mov %r8, %rsi
+	xor %edx, %edx
+	mov $8, %r10d
+	syscall
+	mov %gs:CONTEXT_RETURN_FLAGS, %eax
+	add $0x7f, %al
+	sahf
+	mov RETURN(0), %rax
+	mov RETURN(1), %rcx
+	mov RETURN(2), %rdx
+	mov RETURN(3), %rbx
+	mov RETURN(5), %rbp
+	mov RETURN(6), %rsi
+	mov RETURN(7), %rdi
+	mov RETURN(8), %r8
+	mov RETURN(9), %r9
+	mov RETURN(10), %r10
+	mov RETURN(11), %r11
+	mov RETURN(12), %r12
+	mov RETURN(13), %r13
+	mov RETURN(14), %r14
+	mov RETURN(15), %r15
+	mov RETURN(4), %rsp
+	.globl direct_return_jump
+direct_return_jump:
+	jmp *%gs:CONTEXT_RETURN_RIP
+	.size direct_return_signal, . - direct_return_signal
+
+	.globl direct_ways_end
+direct_ways_end:
 
 	// Has the processor fetch anew what was written as code through another address.
 	.globl direct_serialize

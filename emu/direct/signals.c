@@ -55,10 +55,84 @@ static bool in_translated_code(const struct direct_engine *e, uint64_t pc) {
   return e && pc - (uint64_t)(uintptr_t)e->code.executable < e->code.bytes;
 }
 
+// ---- returns to a stack pointer that is not canonical ---------------------------------------
+//
+// Hosts differ in whether their kernel can return to a program whose stack pointer is not
+// canonical, from an interrupt, a page fault or a signal handler. One that cannot raises SIGSEGV
+// where the program would have continued. The handler then returns without the kernel.
+
+#define MAGIC_XSTATE 0x46505853u  // FP_XSTATE_MAGIC1 of asm/sigcontext.h
+
+// The kernel's note in a signal frame's floating-point state, after 464 bytes of it.
+struct frame_note {
+  uint32_t magic, size;
+  uint64_t components;
+};
+
+static bool in_ways(uint64_t pc) {
+  return pc >= (uint64_t)(uintptr_t)direct_ways_begin && pc < (uint64_t)(uintptr_t)direct_ways_end;
+}
+
+// Reports whether an instruction of translated code can raise the exception itself.
+static bool can_be_refused(const struct direct_engine *e, uint64_t pc) {
+  struct direct_insn in;
+  uint8_t bytes[15];
+  copy_bytes(bytes, (const void *)(uintptr_t)pc, sizeof bytes);
+  if (direct_decode(DIRECT_V3, &e->costs, bytes, sizeof bytes, pc, &in) != DECODED) return false;
+  switch (in.mnemonic) {
+    case ZYDIS_MNEMONIC_LDMXCSR:
+    case ZYDIS_MNEMONIC_VLDMXCSR:
+    case ZYDIS_MNEMONIC_FXRSTOR:
+    case ZYDIS_MNEMONIC_FXRSTOR64:
+    case ZYDIS_MNEMONIC_XRSTOR:
+    case ZYDIS_MNEMONIC_XRSTOR64:
+      return true;
+    default:
+      return in.what & INSN_ALIGNED;
+  }
+}
+
+// The number of times in a row that returning to the instruction of a unit has failed, after which
+// the instruction itself is the cause.
+#define FAILED_RETURNS 8u
+
+// Reports whether the signal says that the host's kernel could not return to this place. An
+// instruction of a block that may be the cause is executed again as a unit.
+static bool is_failed_return(struct direct_engine *e, int sig, const siginfo_t *info, const greg_t *regs) {
+  uint64_t pc = (uint64_t)regs[REG_RIP];
+  if (!e || sig != SIGSEGV || info->si_code != SI_KERNEL || is_canonical((uint64_t)regs[REG_RSP])) return false;
+  if (in_ways(pc)) return true;
+  if (!in_translated_code(e, pc)) return false;
+  if (!can_be_refused(e, pc)) return true;
+  if (pc - (uint64_t)(uintptr_t)e->code.executable >= UNIT_CODE_BYTES) return false;
+  e->failed_returns = pc == e->failed_return ? e->failed_returns + 1 : 0;
+  e->failed_return = pc;
+  return e->failed_returns < FAILED_RETURNS;
+}
+
+static _Noreturn void return_alone(struct direct_engine *e, const ucontext_t *u) {
+  static const int order[16] = {REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP, REG_RSI, REG_RDI,
+                                REG_R8,  REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15};
+  const greg_t *regs = u->uc_mcontext.gregs;
+  struct direct_context *c = e->context;
+  // Otherwise this has happened at the end of such a return, and all is still there.
+  if ((uint64_t)regs[REG_RIP] != (uint64_t)(uintptr_t)direct_return_jump) {
+    uint64_t flags = (uint64_t)regs[REG_EFL];
+    for (unsigned i = 0; i < 16; i++) c->return_gpr[i] = (uint64_t)regs[order[i]];
+    c->return_rip = (uint64_t)regs[REG_RIP];
+    c->return_flags = (uint32_t)((flags & 0xd5) << 8 | (flags >> 11 & 1));
+  }
+  const struct frame_note *note = (const void *)((const uint8_t *)u->uc_mcontext.fpregs + 464);
+  uint64_t legacy = 3;  // x87 and SSE
+  sigaltstack(&u->uc_stack, NULL);
+  direct_return_signal(u->uc_mcontext.fpregs, note->magic == MAGIC_XSTATE ? note->components : legacy, &u->uc_sigmask);
+}
+
 static void on_signal(int sig, siginfo_t *info, void *context) {
   ucontext_t *u = context;
   greg_t *regs = u->uc_mcontext.gregs;
   struct direct_engine *e = running;
+  if (is_failed_return(e, sig, info, regs)) return_alone(e, u);
   // Those that the kernel makes of an instruction; anyone may send the others.
   if (!in_translated_code(e, (uint64_t)regs[REG_RIP]) || info->si_code <= 0) {
     forward(sig, info, context);
@@ -68,6 +142,9 @@ static void on_signal(int sig, siginfo_t *info, void *context) {
   e->host_fault = (uint64_t)regs[REG_RIP];
   e->host_flags = (uint64_t)regs[REG_EFL];
   regs[REG_RIP] = (greg_t)(uintptr_t)direct_fault_target(e, (uint64_t)regs[REG_RIP]);
+  // Hosts differ in whether a signal handler can return to a stack pointer that is not canonical.
+  e->context->host_gpr[RSP] = (uint64_t)regs[REG_RSP];
+  regs[REG_RSP] = (greg_t)e->context->host_stack;
 }
 
 static void install(void) {
