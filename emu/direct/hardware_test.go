@@ -257,7 +257,7 @@ func compare(t *testing.T, o *oracle, s *subject, cases []oracleCase, what func(
 		got, stop := s.run(&cases[i])
 		name, in := what(i)
 		trap, address := s.outcome(stop)
-		if hostIsIntel() && in.differsByVendor(&cases[i], trap) {
+		if want.lacksDescriptor() || hostIsIntel() && in.differsByVendor(&cases[i], trap) {
 			continue
 		}
 		text := difference(&got, want, in.undefinedAfter(&cases[i]))

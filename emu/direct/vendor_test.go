@@ -54,6 +54,13 @@ func (i Instruction) differsByVendor(c *oracleCase, trap uint64) bool {
 	return false
 }
 
+// lacksDescriptor reports whether the host refused the selector of Linux's code segment for
+// programs of 32 bits. Kernels that run no such programs have no descriptor for it; the guest's has.
+func (r *oracleResult) lacksDescriptor() bool {
+	const protection, user32 = 13, 0x20
+	return r.Trap == protection && r.Error == user32
+}
+
 // stringDiffersByVendor reports whether an iteration of a repeated string instruction leaves other
 // registers on Intel's processors than on AMD's: with addresses of 32 bits, Intel's clear the upper
 // half of RCX also if there is no iteration.

@@ -5,7 +5,6 @@ package engines
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
@@ -25,17 +24,11 @@ const (
 // Names lists the engines that a configuration can name.
 func Names() []string { return []string{Auto, Direct, Unicorn} }
 
-// Variable is the environment variable that says which engine auto is: tests run on either.
-const Variable = "HEDDLE_ENGINE"
-
 // Resolve returns the engine that a configuration with this name and level of the processor gets on
 // this host; an empty name is Auto.
 func Resolve(name string, level arch.Level) string {
 	if name != Auto && name != "" {
 		return name
-	}
-	if chosen := os.Getenv(Variable); chosen == Direct || chosen == Unicorn {
-		return chosen
 	}
 	if level != arch.V2 {
 		return Direct

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -24,6 +25,10 @@ const (
 
 const defaultMemory = 8 << 30
 
+// engineVariable is the environment variable with the engine of DefaultConfig: the same tests run
+// on each engine.
+const engineVariable = "HEDDLE_ENGINE"
+
 // DefaultConfig is a machine of four cores with the default policy and seed 1,
 // as the current user in the current folder. Args is for the caller to set.
 func DefaultConfig() Config {
@@ -33,7 +38,7 @@ func DefaultConfig() Config {
 	}
 	return Config{
 		Env: DefaultEnv(), Dir: dir, UID: uint32(os.Getuid()), GID: uint32(os.Getgid()),
-		Cores: 4, Seed: 1, Engine: engines.Auto, Costs: arch.DefaultCosts(), MaxMemory: defaultMemory,
+		Cores: 4, Seed: 1, Engine: cmp.Or(os.Getenv(engineVariable), engines.Auto), Costs: arch.DefaultCosts(), MaxMemory: defaultMemory,
 	}
 }
 
