@@ -13,48 +13,19 @@ import (
 	"github.com/heddle-dmt/heddle/emu/uc"
 )
 
-// engine is what both engines have of emu.CPU.
-type engine interface {
-	Close()
-	NewContext() arch.Context
-	Load(arch.Context, *mem.Space)
-	Run(arch.Limit) arch.Stop
-	Resume() arch.Stop
-	HaltAt(uint64)
-	SetPollInterval(uint64)
-	Regs(*arch.Regs)
-	SetRegs(*arch.Regs)
-	SetBreakpoints([]arch.Addr)
-	LogBranches(bool) error
-	Branches() []emu.BranchWord
-	Code(func(emu.CodeBlock) bool)
-	Drained()
-	CountBranches() error
-	CountedBranches() uint64
-	LogInstructions() error
-	TakeInstructions(uint64) ([]uint64, error)
-	LogAtomics() error
-	MuteAtomics(bool)
-	TakeAtomic(*emu.Atomic) bool
-	GateAtomics()
-	AdmitAtomic(bool)
-	AtAtomic() bool
-	NextAtomic() (arch.Addr, bool, bool)
-}
-
 // engines are those that the tests of this package run on.
 var engines = []struct {
 	name string
-	open func(*mem.RAM) (engine, error)
+	open func(*mem.RAM) (emu.CPU, error)
 }{
-	{"unicorn", func(ram *mem.RAM) (engine, error) { return uc.NewCPU(ram, 4, arch.DefaultCosts()) }},
-	{"direct", func(ram *mem.RAM) (engine, error) { return direct.NewCPU(ram, 4, arch.DefaultCosts(), direct.V2) }},
+	{"unicorn", func(ram *mem.RAM) (emu.CPU, error) { return uc.NewCPU(ram, 4, arch.DefaultCosts()) }},
+	{"direct", func(ram *mem.RAM) (emu.CPU, error) { return direct.NewCPU(ram, 4, arch.DefaultCosts(), arch.V2) }},
 }
 
 // tester is a test with the engine that it runs on.
 type tester struct {
 	*testing.T
-	open func(*mem.RAM) (engine, error)
+	open func(*mem.RAM) (emu.CPU, error)
 }
 
 func onEngines(t *testing.T, test func(tester)) {
@@ -94,7 +65,7 @@ const (
 type bench struct {
 	testing.TB
 	ram   *mem.RAM
-	cpu   engine
+	cpu   emu.CPU
 	space *mem.Space
 	ctx   arch.Context
 }

@@ -31,7 +31,7 @@ func (s *subject) takeLogs(t *testing.T, stop arch.Stop) (l flowLogs) {
 // TestLogsOfBlocks runs random programs in blocks and one instruction at a time: the logs are the
 // same, whatever ends a run or leaves a block in its middle. The stack pointer is canonical here.
 func TestLogsOfBlocks(t *testing.T) {
-	level := V3
+	level := arch.V3
 	list := programForms(level)
 	rnd := rand.New(rand.NewPCG(1, 8))
 	data := newData(rnd)
@@ -89,7 +89,7 @@ func TestLogsOfBlocks(t *testing.T) {
 }
 
 // writesStackPointer reports whether an instruction of the code may give the stack pointer any value.
-func writesStackPointer(level Level, code []byte) bool {
+func writesStackPointer(level arch.Level, code []byte) bool {
 	for at := 0; at < len(code); {
 		i := Inspect(level, code[at:], oracleCode+programCode+uint64(at))
 		if i.Length == 0 {
