@@ -1,6 +1,8 @@
 package kernel
 
 import (
+	"slices"
+
 	"golang.org/x/sys/unix"
 
 	"github.com/heddle-dmt/heddle/emu/arch"
@@ -32,11 +34,15 @@ func (s *scratch) buffer(n uint64) []byte {
 }
 
 // position is where a call reads or writes: at the description's own position, or at a given
-// offset, which leaves that position unchanged.
+// offset, which leaves that position unchanged. A write that appends is done at the file's end
+// instead, and leaves a given offset without use.
 type position struct {
-	given bool
-	off   int64
+	given   bool
+	off     int64
+	appends bool
 }
+
+func positionAt(offset uint64) position { return position{given: true, off: int64(offset)} }
 
 // transfer is a read or write in progress.
 type transfer struct {
@@ -174,21 +180,22 @@ func (x *transfer) write() (uint64, unix.Errno) {
 }
 
 func (x *transfer) writeChunk(c *vfs.Ctx, p []byte, done uint64) (int, unix.Errno) {
+	at := x.file.Offset
+	if x.pos.given {
+		at = x.pos.off + int64(done)
+	}
+	at = x.file.WriteOffset(at, x.pos.appends)
 	if limit := x.t.proc.limits[unix.RLIMIT_FSIZE].Cur; limit != infinity && x.file.Inode().IsRegular() {
-		at := uint64(x.file.Offset)
-		if x.pos.given {
-			at = uint64(x.pos.off) + done
-		}
-		if at >= limit && len(p) > 0 {
+		if uint64(at) >= limit && len(p) > 0 {
 			x.t.k.sendTask(x.t, signalInfo(unix.SIGXFSZ, siKernel))
 			return 0, unix.EFBIG
 		}
-		p = p[:min(uint64(len(p)), limit-at)]
+		p = p[:min(uint64(len(p)), limit-uint64(at))]
 	}
 	if x.pos.given {
-		return x.file.Pwrite(c, p, x.pos.off+int64(done))
+		return x.file.Pwrite(c, p, at)
 	}
-	return x.file.Write(c, p)
+	return x.file.WriteFrom(c, p, at)
 }
 
 // partialResult returns the number of bytes transferred before an error, or the error if there are
@@ -296,11 +303,11 @@ func sysWrite(t *Task, a [6]uint64) (uint64, unix.Errno) {
 }
 
 func sysPread64(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	return t.doRead(a[0], singleRange(a[1], a[2]), position{true, int64(a[3])})
+	return t.doRead(a[0], singleRange(a[1], a[2]), positionAt(a[3]))
 }
 
 func sysPwrite64(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	return t.doWrite(a[0], singleRange(a[1], a[2]), position{true, int64(a[3])})
+	return t.doWrite(a[0], singleRange(a[1], a[2]), positionAt(a[3]))
 }
 
 func (t *Task) transferVector(a [6]uint64, pos position, do func(uint64, []mm.Range, position) (uint64, unix.Errno)) (uint64, unix.Errno) {
@@ -323,47 +330,63 @@ func sysWritev(t *Task, a [6]uint64) (uint64, unix.Errno) {
 }
 
 func sysPreadv(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	return t.transferVector(a, position{true, int64(a[3])}, t.doRead)
+	return t.transferVector(a, positionAt(a[3]), t.doRead)
 }
 
 func sysPwritev(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	return t.transferVector(a, position{true, int64(a[3])}, t.doWrite)
+	return t.transferVector(a, positionAt(a[3]), t.doWrite)
 }
 
-// Flags of preadv2 and pwritev2. All but RWF_APPEND are hints, or concern conditions that cannot
-// occur here.
+// Flags of preadv2 and pwritev2. Reads and writes are as soon on the disk as they ever are, which
+// RWF_HIPRI, RWF_DSYNC and RWF_SYNC ask for.
 const (
 	rwfHiPri  = 1
 	rwfDsync  = 2
 	rwfSync   = 4
 	rwfNowait = 8
+	rwfAppend = 16
 )
 
-func positionOfV2(a [6]uint64) (position, unix.Errno) {
-	if a[5]&^(rwfHiPri|rwfDsync|rwfSync|rwfNowait) != 0 {
-		return position{}, unix.EOPNOTSUPP
+// transferVectorV2 is transferVector for a call with flags, at the description's own position if the
+// offset is -1. As on Linux, a transfer of no bytes ignores the flags.
+func (t *Task) transferVectorV2(a [6]uint64, write bool) (uint64, unix.Errno) {
+	pos := position{given: int64(a[3]) != -1, off: int64(a[3]), appends: a[5]&rwfAppend != 0}
+	if pos.given && pos.off < 0 {
+		return 0, unix.EINVAL
 	}
-	if int64(a[3]) == -1 {
-		return position{}, 0
+	do := t.doRead
+	if write {
+		do = t.doWrite
 	}
-	return position{true, int64(a[3])}, 0
+	return t.transferVector(a, pos, func(fd uint64, ranges []mm.Range, pos position) (uint64, unix.Errno) {
+		if errno := t.checkTransferFlags(fd, ranges, pos, a[5], write); errno != 0 {
+			return 0, errno
+		}
+		return do(fd, ranges, pos)
+	})
 }
 
-func sysPreadv2(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	pos, errno := positionOfV2(a)
+// checkTransferFlags returns the error of the flags of a transfer that is possible without flags.
+// RWF_NOWAIT is supported where Linux 6.1 supports it with ext4: in reads of regular files.
+func (t *Task) checkTransferFlags(fd uint64, ranges []mm.Range, pos position, flags uint64, write bool) unix.Errno {
+	f, errno := t.usableFile(fd)
 	if errno != 0 {
-		return 0, errno
+		return errno
 	}
-	return t.transferVector(a, pos, t.doRead)
+	_, seekable := f.Impl.(vfs.Seeker)
+	hasBytes := slices.ContainsFunc(ranges, func(r mm.Range) bool { return r.Len > 0 })
+	if pos.given && !seekable || write && !f.Writable() || !write && !f.Readable() || !hasBytes {
+		return 0
+	}
+	if flags&^(rwfHiPri|rwfDsync|rwfSync|rwfNowait|rwfAppend) != 0 || flags&rwfNowait != 0 && (write || !f.Inode().IsRegular()) {
+		return unix.EOPNOTSUPP
+	}
+	return 0
 }
 
-func sysPwritev2(t *Task, a [6]uint64) (uint64, unix.Errno) {
-	pos, errno := positionOfV2(a)
-	if errno != 0 {
-		return 0, errno
-	}
-	return t.transferVector(a, pos, t.doWrite)
-}
+func sysPreadv2(t *Task, a [6]uint64) (uint64, unix.Errno) { return t.transferVectorV2(a, false) }
+
+func sysPwritev2(t *Task, a [6]uint64) (uint64, unix.Errno) { return t.transferVectorV2(a, true) }
 
 func sysLseek(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	f, errno := t.usableFile(a[0])

@@ -290,13 +290,18 @@ func (f *File) readAt(c *Ctx, p []byte, off int64) (int, unix.Errno) {
 
 // Write writes at the position, or at the end with O_APPEND, and moves it.
 func (f *File) Write(c *Ctx, p []byte) (int, unix.Errno) {
+	return f.WriteFrom(c, p, f.WriteOffset(f.Offset, false))
+}
+
+// WriteFrom writes at an offset and moves the position to where the write ends. A file without
+// positions ignores the offset.
+func (f *File) WriteFrom(c *Ctx, p []byte, at int64) (int, unix.Errno) {
 	if errno := f.mayWrite(); errno != 0 {
 		return 0, errno
 	}
 	if !f.isSeekable() {
 		return f.Impl.Write(c, p, 0)
 	}
-	at := f.writeOffset(f.Offset)
 	n, errno := f.Impl.Write(c, p, at)
 	if n > 0 {
 		f.Offset = at + int64(n)
@@ -304,9 +309,10 @@ func (f *File) Write(c *Ctx, p []byte) (int, unix.Errno) {
 	return n, errno
 }
 
-// writeOffset returns the offset at which a write for offset off is done.
-func (f *File) writeOffset(off int64) int64 {
-	if f.flags&unix.O_APPEND != 0 && f.Inode().IsRegular() && f.Inode().node == nil {
+// WriteOffset returns the offset at which a write for offset off is done: the file's end with
+// O_APPEND, or if the write itself appends.
+func (f *File) WriteOffset(off int64, appends bool) int64 {
+	if (appends || f.flags&unix.O_APPEND != 0) && f.Inode().IsRegular() && f.Inode().node == nil {
 		return f.Inode().Size()
 	}
 	return off
@@ -332,7 +338,7 @@ func (f *File) Pwrite(c *Ctx, p []byte, off int64) (int, unix.Errno) {
 	if errno := f.mayWrite(); errno != 0 {
 		return 0, errno
 	}
-	return f.Impl.Write(c, p, f.writeOffset(off))
+	return f.Impl.Write(c, p, f.WriteOffset(off, false))
 }
 
 // mayTransferAt is the error of a transfer at an offset, whatever its direction.

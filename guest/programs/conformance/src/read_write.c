@@ -60,6 +60,28 @@ int main(void)
 	SHOW(pwrite(ap, "!", 1, 0));
 	SHOW(lseek(ap, 0, SEEK_END));
 
+	// RWF_APPEND of one write does the same, and does not move the position if an offset is given.
+	SHOW(pwritev2(fd, (struct iovec[]){{"S", 1}}, 1, 0, RWF_APPEND));
+	SHOW(lseek(fd, 0, SEEK_CUR));
+	SHOW(pwritev2(fd, (struct iovec[]){{"TU", 2}}, 1, -1, RWF_APPEND | RWF_DSYNC));
+	SHOW(lseek(fd, 0, SEEK_CUR));
+	n = pread(fd, whole, sizeof whole, 20);
+	printf("%.*s\n", (int)n, whole);
+	v[0].iov_len = 2;
+	SHOW(preadv2(fd, v, 1, 20, RWF_APPEND));
+	printf("%.2s\n", a);
+
+	// Flags that Linux does not have are refused after everything else, and not for no bytes.
+	int unknown = 1 << 20;
+	SHOW(preadv2(fd, v, 1, 0, unknown));
+	SHOW(pwritev2(fd, v, 1, 0, unknown));
+	SHOW(preadv2(fd, v + 1, 1, 0, unknown));
+	SHOW(preadv2(999, v, 1, 0, unknown));
+	SHOW(preadv2(ap, v, 1, 0, unknown));
+	SHOW(preadv2(fd, v, negative, 0, unknown));
+	SHOW(preadv2(fd, v, 1, -2, unknown));
+	SHOW(preadv2(999, v, 1, -2, 0));
+
 	SHOW(read(999, a, 1));
 	SHOW(write(-1, a, 1));
 	SHOW(read(ap, a, 1));
@@ -70,6 +92,7 @@ int main(void)
 	CHECK(pipe(ends) == 0);
 	SHOW(pread(ends[0], a, 1, 0));
 	SHOW(pwrite(ends[1], a, 1, 0));
+	SHOW(preadv2(ends[0], v, 1, 0, unknown));
 	SHOW(lseek(ends[0], 0, SEEK_SET));
 	SHOW(write(ends[0], a, 1));
 	SHOW(read(ends[1], a, 1));

@@ -53,6 +53,9 @@ int main(void)
 	printf("signals %d\n", xfsz);
 	SHOW(pwrite(fd, "0123456789", 10, 100));
 	printf("signals %d\n", xfsz);
+	int ap = open("file", O_WRONLY | O_APPEND);
+	SHOW(write(ap, "0123456789", 10));
+	printf("signals %d\n", xfsz);
 	SHOW(ftruncate(fd, 101));
 	printf("signals %d\n", xfsz);
 	SHOW(ftruncate(fd, 100));
