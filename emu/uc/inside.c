@@ -287,5 +287,6 @@ enum heddle_stop heddle_inside_finish(struct heddle_cpu *cpu) {
     cpu->run.instructions_left--;
     cpu->run.cycles_left -= in->cost;
   }
+  heddle_pass_end(cpu, in->pc);
   return why;
 }

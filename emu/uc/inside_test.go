@@ -237,3 +237,36 @@ func TestInsideChangesNothing(t *testing.T) {
 		t.Errorf("runs have ended inside instructions, by the accesses that were done: %v", places)
 	}
 }
+
+// TestStopsAfterInterruptedInstruction expects a run that completes an instruction to stop at the next
+// one. Pass concerns the first instruction of the run, which is the one that the thread is inside; all
+// iterations of a repeated instruction are one in this respect.
+func TestStopsAfterInterruptedInstruction(t *testing.T) {
+	const next = codeBase + 8
+	for _, c := range []struct {
+		code     string
+		accesses uint8
+		stopAt   arch.Addr // address of the breakpoint
+		sync     bool
+		want     arch.StopReason
+		count    uint64
+	}{
+		{"add [0x60003c], rcx\n nop\n nop", 1, next, false, arch.StopBreakpoint, 1},
+		{"add [0x60003c], rcx\n nop\n nop", 3, next, false, arch.StopBreakpoint, 1},
+		{"add [0x60003c], rcx\n nop\n nop", 3, next + 1, false, arch.StopBreakpoint, 2},
+		{"add [0x60003c], rcx\n lock inc dword ptr [0x600100]", 1, 0, true, arch.StopSync, 1},
+		{"add [0x60003c], rcx\n lock inc dword ptr [0x600100]", 3, 0, true, arch.StopSync, 1},
+		{"rep movsq", 1, codeBase, false, arch.StopSyscall, 5},
+	} {
+		b := newBench(t, c.code+"\nsyscall")
+		b.changeRegs(func(r *arch.Regs) {
+			r.GPR[arch.RCX], r.GPR[arch.RSI], r.GPR[arch.RDI] = 3, uint64(dataBase), uint64(dataBase)+0x100
+		})
+		in := b.enterInstruction(0, c.accesses, nil)
+		b.cpu.SetBreakpoints([]arch.Addr{c.stopAt})
+		s := b.cpu.Run(arch.Limit{From: in, Pass: true, AtSync: c.sync})
+		if s.Reason != c.want || s.Instructions != c.count {
+			t.Errorf("%s, from inside after %d accesses: %v after %d instructions, want %v after %d", c.code, c.accesses, s.Reason, s.Instructions, c.want, c.count)
+		}
+	}
+}

@@ -21,6 +21,7 @@ void heddle_set_watched(struct heddle_cpu *cpu, uint32_t run_flags);
 enum heddle_stop heddle_handle_failure(struct heddle_cpu *cpu, uc_err err);
 enum heddle_stop heddle_handle_exception(struct heddle_cpu *cpu, bool software);
 enum heddle_stop heddle_step_block(struct heddle_cpu *cpu, uint64_t from, uint64_t end);
+void heddle_pass_end(struct heddle_cpu *cpu, uint64_t pc);
 enum heddle_stop heddle_finish_block(struct heddle_cpu *cpu);
 enum heddle_stop heddle_step_instruction(struct heddle_cpu *cpu, uint64_t pc);
 enum heddle_stop heddle_inside_end_run(struct heddle_cpu *cpu, uint64_t pc);

@@ -148,6 +148,12 @@ static bool is_repeated_at(struct heddle_cpu *cpu, uint64_t pc) {
   return heddle_decode(cpu, pc, &in) && heddle_kind_of(&in) == HEDDLE_KIND_REP;
 }
 
+// Ends the pass of the run's first instruction, which was at pc and was executed. A repeated string
+// instruction is passed with all its iterations.
+void heddle_pass_end(struct heddle_cpu *cpu, uint64_t pc) {
+  if (get_rip(cpu) != pc || !is_repeated_at(cpu, pc)) cpu->run.pass = HEDDLE_PASS_NOTHING;
+}
+
 // Steps from the PC to the end of its block and examines breakpoints and budgets before each
 // instruction. Breakpoints must not move the end of a run: without EXACT, budgets are examined only
 // at the start of a block, which was done. A repeated string instruction is a block of its own from
@@ -169,8 +175,7 @@ enum heddle_stop heddle_step_block(struct heddle_cpu *cpu, uint64_t from, uint64
     if (!why) why = step_alone(cpu, pc);
     last = pc;
     pc = get_rip(cpu);
-    if (cpu->run.instructions_left != before && !(pc == last && is_repeated_at(cpu, pc)))
-      cpu->run.pass = HEDDLE_PASS_NOTHING;
+    if (cpu->run.instructions_left != before) heddle_pass_end(cpu, last);
     bool resumes = why == HEDDLE_STOP_FAULT || why == HEDDLE_STOP_NO_MEMORY || why == HEDDLE_STOP_BREAKPOINT;
     if (resumes && !(why == HEDDLE_STOP_BREAKPOINT && pc == start)) keep_rest(cpu, end, true);
     if (why) return why;
