@@ -22,9 +22,9 @@ import (
 
 var (
 	errNeedsCache = errs.Define("memoize-without-cache",
-		"--memoize is an option of a cache, and no cache is named: --cache DIR is needed",
-		"heddle run was called with --memoize, but without a cache.",
-		"Name a folder with --cache, or leave --memoize out.")
+		"--{flag} is an option of a cache, and no cache is named: --cache DIR is needed",
+		"heddle run was called with an option of a cache, but without a cache.",
+		"Name a folder with --cache, or leave the option out.")
 	errCacheAlone = errs.Define("cache-and-other",
 		"--cache cannot be used with {option}",
 		"The cache chooses the schedule that a run follows, in this process.",
@@ -77,8 +77,10 @@ func addVariableFlag(flags *pflag.FlagSet, f *cacheFlags) {
 
 func (f *cacheFlags) check(flags *pflag.FlagSet) error {
 	if f.dir == "" {
-		if flags.Changed("memoize") || flags.Changed("input-variable") {
-			return errNeedsCache.New()
+		for _, name := range []string{"memoize", "input-variable"} {
+			if flags.Changed(name) {
+				return errNeedsCache.New(name)
+			}
 		}
 		return nil
 	}
@@ -310,6 +312,7 @@ func (a *app) cacheAdd(ctx context.Context, flags *pflag.FlagSet, f runFlags, ar
 	if err != nil {
 		return err
 	}
+	a.sayIgnored(flags, f, options)
 	stdin, err := j.OpenStdin()
 	if err != nil {
 		return err

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -145,28 +144,6 @@ func defaultField(path string) string {
 		return text
 	}
 	return ""
-}
-
-// sayIgnored says which flags of the command line have no effect with the others, unless the
-// command is to leave remarks out.
-func (a *app) sayIgnored(flags *pflag.FlagSet, run runFlags, options job.Options) {
-	if run.quiet {
-		return
-	}
-	policy := options.Sched.WithDefaults().Policy
-	for _, f := range machineFlags {
-		if !flags.Changed(f.name) {
-			continue
-		}
-		if option, ok := strings.CutPrefix(f.field, "sched."); ok && option != "policy" && !slices.Contains(sched.UsedBy(option), policy) {
-			a.say("--%s has no effect with the policy %s, only with %s", f.name, policy, strings.Join(sched.UsedBy(option), ", "))
-		}
-		if option, ok := strings.CutPrefix(f.field, "memory."); ok {
-			if why := options.Memory.Ignores(option); why != "" {
-				a.say("--%s has no effect with %s", f.name, why)
-			}
-		}
-	}
 }
 
 // A flagValue checks its text when it is set and keeps it for viper, which

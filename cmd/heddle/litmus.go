@@ -56,7 +56,13 @@ that satisfy the condition. The status is 1 when outcomes are not those of
 			}
 			return nil
 		},
-		RunE: func(_ *cobra.Command, args []string) error { return a.litmus(f, args) },
+		RunE: func(c *cobra.Command, args []string) error {
+			a.sayMissing(c.Flags(), litmusDependences)
+			if f.random > 0 && c.Flags().Changed("max-states") {
+				a.say("--max-states has no effect with --random")
+			}
+			return a.litmus(f, args)
+		},
 	}
 	flags := c.Flags()
 	flags.StringVar(&f.model, "model", "tso", "memory model: "+strings.Join(memmodel.Names(), ", "))

@@ -58,6 +58,9 @@ describes the report.`,
 			if err := oneFile(c, args); err != nil {
 				return err
 			}
+			own := pflag.NewFlagSet("", pflag.ContinueOnError)
+			new(racesFlags).define(own)
+			a.sayForeign(c.Flags(), own, "a trace, only on a program that is run")
 			return a.exportTo(f.output, func(out io.Writer) error { return a.races(out, f, args[0], args[0]) })
 		},
 	}
@@ -149,8 +152,8 @@ func (a *app) racesOfProgram(ctx context.Context, flags *pflag.FlagSet, f racesF
 	}
 	defer os.RemoveAll(dir)
 	path := filepath.Join(dir, "trace")
-	run.quiet, run.hidden = true, []string{dir}
-	result, err := a.record(ctx, flags, run, recordFlags{output: path, races: true}, args)
+	run.hidden = []string{dir}
+	result, err := a.record(ctx, flags, run, recordFlags{output: path, temporary: true, races: true}, args)
 	if err != nil || !ended(result) {
 		return err
 	}

@@ -42,6 +42,7 @@ var (
 // recordFlags are the flags of `heddle record` and `heddle replay` that choose the recordings.
 type recordFlags struct {
 	output           string
+	temporary        bool // no remark is made on the trace, which is removed after its analysis
 	inputs, all      bool
 	sync, atomics    bool
 	syncList         string
@@ -234,6 +235,9 @@ func (a *app) record(ctx context.Context, flags *pflag.FlagSet, f runFlags, rec 
 		return nil, err
 	}
 	defer stdin.Close()
+	if !f.quiet {
+		a.sayMissing(flags, recordDependences)
+	}
 	c := j.Config()
 	c.Stdin = stdin.Reader
 	if rec.serial {
@@ -294,7 +298,7 @@ func (a *app) recorded(ctx context.Context, f runFlags, rec recordFlags, c machi
 		return result, err
 	}
 	size, traceErr := to.finish()
-	if err = errors.Join(err, traceErr); err == nil && !f.quiet {
+	if err = errors.Join(err, traceErr); err == nil && !f.quiet && !rec.temporary {
 		a.say("recorded in %s, %d bytes", rec.output, size)
 	}
 	return result, err
@@ -359,6 +363,9 @@ func (a *app) replay(ctx context.Context, flags *pflag.FlagSet, f runFlags, rec 
 	defer r.Close()
 	if r.Cut() {
 		a.say("the recording does not reach the end of the run, and does not say which files the run read")
+	}
+	if !f.quiet {
+		a.sayMissing(flags, recordDependences)
 	}
 	limited, cancel := machine.WithTimeLimit(ctx, f.timeLimit)
 	defer cancel()

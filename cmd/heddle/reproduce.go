@@ -54,7 +54,10 @@ The program is then run under the schedule; heddle replay --schedule does so aga
   heddle reproduce -o failing.schedule failing.trace
   heddle replay --schedule failing.schedule failing.trace`,
 		Args: oneFile,
-		RunE: func(c *cobra.Command, args []string) error { return a.reproduce(c.Context(), f, args[0]) },
+		RunE: func(c *cobra.Command, args []string) error {
+			a.sayMissing(c.Flags(), reproduceDependences)
+			return a.reproduce(c.Context(), f, args[0])
+		},
 	}
 	flags := c.Flags()
 	flags.SortFlags = false
