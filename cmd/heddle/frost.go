@@ -109,6 +109,9 @@ func (a *app) frostRun(ctx context.Context, flags *pflag.FlagSet, f *frostFlags,
 		}
 		f.options.Heuristic = frost.None
 	}
+	if w := f.options.Wrong(); w != nil {
+		return errFlag.New(w.Name, w.Found, w.Allowed)
+	}
 	if err := checkTimeLimit(f.timeLimit); err != nil {
 		return err
 	}

@@ -60,7 +60,9 @@ describes the report.`,
 			}
 			own := pflag.NewFlagSet("", pflag.ContinueOnError)
 			new(racesFlags).define(own)
-			a.sayForeign(c.Flags(), own, "a trace, only on a program that is run")
+			if !run.quiet {
+				a.sayForeign(c.Flags(), own, "a trace, only on a program that is run")
+			}
 			return a.exportTo(f.output, func(out io.Writer) error { return a.races(out, f, args[0], args[0]) })
 		},
 	}

@@ -17,9 +17,9 @@ import (
 )
 
 var errNotReproduced = errs.Define("reproduce-no-schedule",
-	"no schedule is written: {reason}",
-	"The solver found none or reached its limit, or the program did not fail under the schedule that it found; the report has the details.",
-	"Give it more time with --timeout, another --model, or another --encoding.")
+	"no schedule was written: {reason}",
+	"No schedule leads to the failure, or none was found within the limits, or the program did not fail under the one that was found; the report has the details.",
+	"Allow more time with --timeout or memory with --memory, or choose another --model or --encoding.")
 
 // reproduceFlags are those of `heddle reproduce`.
 type reproduceFlags struct {
@@ -84,7 +84,7 @@ func (f *reproduceFlags) options() (h3.Options, error) {
 	class, ok := bugs[f.bug]
 	switch {
 	case f.output == "":
-		return o, errNoOutput.New()
+		return o, errNoScheduleFile.New()
 	case !ok:
 		return o, errFlag.New("bug", f.bug, "auto, assert, crash, deadlock, hang or output")
 	case !slices.Contains(h3.Encodings(), f.encoding):
@@ -163,11 +163,11 @@ func (a *app) reproduce(ctx context.Context, f reproduceFlags, path string) erro
 	}
 	switch {
 	case out.Answer == smt.Unsatisfiable:
-		return errNotReproduced.New("there is none")
+		return errNotReproduced.New("no schedule leads to this failure under the memory model " + out.Model.String())
 	case out.Undecided() != nil:
 		return out.Undecided()
 	case out.Answer != smt.Satisfiable:
-		return errNotReproduced.New("it is not decided whether there is one")
+		return errNotReproduced.New("none was found within the limits; allow more with --timeout or --memory")
 	case !out.Verified:
 		return errNotReproduced.New("the program does not fail under the schedule that was found")
 	}

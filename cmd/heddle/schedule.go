@@ -28,7 +28,7 @@ var (
 		"Name a file with --enforce, or leave the flag out.")
 	errNoScheduleFile = errs.Define("schedule-without-output",
 		"no file is named for the schedule: -o FILE is needed",
-		"heddle schedule compute was called without saying where the schedule goes.",
+		"heddle schedule compute or heddle reproduce was called without saying where the schedule goes.",
 		"Name a file with -o.")
 	errNotAdmitted = errs.Define("schedule-does-not-admit",
 		"the schedule {file} does not admit this run: {problem}",

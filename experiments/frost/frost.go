@@ -14,12 +14,12 @@ import (
 )
 
 var errOptions = errs.Define("frost-option",
-	"the option {option} of frost is {found}; allowed: {allowed}",
+	"the option {option} of Frost is {found}; allowed: {allowed}",
 	"A number is out of its range.",
 	"Give one that the sentence allows.")
 
 var errOutput = errs.Define("frost-output",
-	"the program's output cannot be written, which the program does not know",
+	"the program's output cannot be written",
 	"Frost writes output when an epoch is committed, after the program has gone past it: it is too late to return the host's error to the program.",
 	"Make room on the disk, or read the pipe to its end. Under heddle run the program gets the error.")
 
@@ -70,8 +70,14 @@ func DefaultOptions() Options {
 	return Options{Sample: 1, Epoch: 50, Growth: 50, Heuristic: Exact, Hang: 10_000_000_000, Rollbacks: 5, Followers: 2}
 }
 
-// Validate refuses impossible options.
-func (o Options) Validate() error {
+// A WrongOption is an option that is out of its range.
+type WrongOption struct {
+	Name, Allowed string
+	Found         any
+}
+
+// Wrong returns the first option that is out of its range, or nil.
+func (o Options) Wrong() *WrongOption {
 	for _, x := range []struct {
 		bad           bool
 		name, allowed string
@@ -86,8 +92,16 @@ func (o Options) Validate() error {
 		{o.Followers < 1 || o.Followers > MostFollowers, "followers", "1 to 16", o.Followers},
 	} {
 		if x.bad {
-			return errOptions.New(x.name, x.found, x.allowed)
+			return &WrongOption{x.name, x.allowed, x.found}
 		}
+	}
+	return nil
+}
+
+// Validate returns an error for the first option that is out of its range.
+func (o Options) Validate() error {
+	if w := o.Wrong(); w != nil {
+		return errOptions.New(w.Name, w.Found, w.Allowed)
 	}
 	return nil
 }

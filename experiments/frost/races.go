@@ -2,7 +2,6 @@ package frost
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"os"
 	"strings"
@@ -17,9 +16,9 @@ import (
 )
 
 var errNaming = errs.Define("frost-no-place-for-trace",
-	"the trace of an epoch with a race cannot be kept",
-	"To name the instructions that race the epoch is executed again and recorded in the folder for temporary files; the rest of the sentence says why it could not be used.",
-	"Set TMPDIR to a folder with room.")
+	"the folder for temporary files cannot be used for the trace of --name-races",
+	"To name the instructions that race, the epoch is executed again and recorded in the folder for temporary files; the rest of the sentence says why it could not be used.",
+	"Set TMPDIR to a folder with room, or leave --name-races out.")
 
 // NameRaces executes a run again up to its first epoch with a race, if it has one,
 // under a race detector that goes by happens-before (section 3.3.2), which sees the
@@ -80,7 +79,7 @@ func detectRaces(ctx context.Context, c machine.Config, parts []epoch.Part, firs
 	c.Stdout, c.Stderr, c.Hidden = io.Discard, io.Discard, append(c.Hidden, file.Name())
 	c.Record = &machine.Record{To: file, Sync: &machine.SyncRecord{Heap: true}, Memory: &recorder.MemoryConfig{}}
 	if err := epoch.Repeat(ctx, c, parts); err != nil {
-		return nil, fmt.Errorf("execute the epochs with races again: %w", err)
+		return nil, err
 	}
 	t, err := trace.Open(file.Name())
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 )
 
 var errChosen = errs.Define("reproduce-values-chosen",
-	"no schedule found: values were chosen for {count} addresses, and not all others were tried",
-	"Where a thread goes along its path under several values that it reads, and an address depends on that, one is taken after the other; the time or the number of attempts was over, or it is not known which other ones there are. There may be a schedule.",
+	"no schedule was found with the values that were tried for {count} addresses, and others are possible; allow more time with --timeout",
+	"Where an address depends on a value that a thread reads, and the thread follows its path under several such values, they are tried one after the other. The time limit or the limit of attempts was reached, or the other values are not known. There may be a schedule.",
 	"Give it more time with --timeout, or record another failing run.")
 
 // Limits under which an answer holds.

@@ -98,7 +98,7 @@ func TestOtherValuesAreTried(t *testing.T) {
 	if err != nil || out.Answer != smt.Unknown || out.Limit != LimitChosen {
 		t.Fatalf("by the solver alone: %+v, %v", out, err)
 	}
-	if why := out.Undecided(); why == nil || !strings.Contains(why.Error(), "values were chosen for 1 addresses") {
+	if why := out.Undecided(); why == nil || !strings.Contains(why.Error(), "with the values that were tried for 1 addresses") {
 		t.Errorf("by the solver alone: %v", why)
 	}
 }

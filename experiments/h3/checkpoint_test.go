@@ -122,7 +122,7 @@ func TestNoCheckpoint(t *testing.T) {
 		t.Errorf("a checkpoint after the end: %v", err)
 	}
 	_, err = r.Reproduce(t.Context(), Options{Now: time.Now, Model: "tso", Checkpoints: Checkpoints{Every: 1000}})
-	if err == nil || !strings.Contains(err.Error(), "is one under sc, and its checkpoints are of no use under tso") {
+	if err == nil || !strings.Contains(err.Error(), "was recorded under sc, and its checkpoints cannot be used under tso") {
 		t.Errorf("a checkpoint under another model: %v", err)
 	}
 	all := instructions(t, path)

@@ -3,7 +3,10 @@ package h3
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 
@@ -21,9 +24,9 @@ import (
 )
 
 var errNoCreate = errs.Define("reproduce-without-create",
-	"the program in {file} does not make its second thread by pthread_create",
+	"the program in {file} does not create its second thread with pthread_create, or has no symbol of that function",
 	"The function is not among the symbols of the program and its libraries, or the program makes threads in another way.",
-	"Give the program its symbols back: strip removes them.")
+	"Use a program whose symbols strip has not removed, and that creates threads with pthread_create.")
 
 // startPoint is the program where its first thread is about to make the second one, or at a
 // checkpoint.
@@ -75,8 +78,13 @@ func newStartPoint(ctx context.Context, r *machine.Replay, file, root string) (*
 		f, ok := n.functions[uint64(pc)]
 		return ok && f.Role == symtrace.Synchronize && f.Op == event.OpCreate
 	})
-	if err != nil {
-		return nil, errNoCreate.Wrap(err, file)
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case errors.Is(err, errNoThreads):
+		return nil, errNoCreate.New(file)
+	case err != nil:
+		return nil, err
 	}
 	concolicrun.SetState(&image.State, &halt.Regs, &halt.FP)
 	fillFromMachine(image, halt)
@@ -101,6 +109,14 @@ type symbolNames struct {
 	functions map[uint64]symtrace.Function
 	objects   []symtrace.Object
 	variables []variable
+	root      string
+	images    []mappedFile
+}
+
+// mappedFile is a part of a file in memory. The file's first byte is at base.
+type mappedFile struct {
+	path             string
+	start, end, base uint64
 }
 
 type variable struct {
@@ -109,24 +125,59 @@ type variable struct {
 }
 
 func readSymbolNames(mappings []mm.VMA, root string) *symbolNames {
-	n := &symbolNames{functions: map[uint64]symtrace.Function{}}
-	done := map[string]bool{}
+	n := &symbolNames{functions: map[uint64]symtrace.Function{}, root: root}
+	bases := map[string]uint64{}
 	for i := range mappings {
 		m := &mappings[i]
-		if m.File == nil || m.Offset != 0 {
+		if m.File == nil {
 			continue
 		}
 		path, _, _ := m.File.MapName()
-		if !done[path] {
-			done[path] = true
+		if _, known := bases[path]; !known && m.Offset == 0 {
+			bases[path] = uint64(m.Start)
 			n.readFile(filepath.Join(root, path), uint64(m.Start))
 		}
+		n.images = append(n.images, mappedFile{path, uint64(m.Start), uint64(m.End), bases[path]})
 	}
 	byAddr := func(a, b symtrace.Object) int { return cmp.Compare(a.Addr, b.Addr) }
 	slices.SortFunc(n.objects, byAddr)
 	n.objects = slices.CompactFunc(n.objects, func(a, b symtrace.Object) bool { return a.Addr == b.Addr })
 	slices.SortFunc(n.variables, func(a, b variable) int { return byAddr(a.Object, b.Object) })
 	return n
+}
+
+// biasOf is the difference between addresses in memory and those in a file whose first byte is at
+// an address.
+func biasOf(f *debuginfo.File, at uint64) uint64 { return at - f.FirstAddress()&^(arch.PageSize-1) }
+
+// imageAt returns the mapped file at an address, or nil.
+func (n *symbolNames) imageAt(addr uint64) *mappedFile {
+	i := slices.IndexFunc(n.images, func(m mappedFile) bool { return m.start <= addr && addr < m.end })
+	if i < 0 {
+		return nil
+	}
+	return &n.images[i]
+}
+
+// describePlace names the function and the source line at an address, or its file, as far as they
+// are known.
+func (n *symbolNames) describePlace(addr uint64) string {
+	text := fmt.Sprintf("%#x", addr)
+	m := n.imageAt(addr)
+	if m == nil {
+		return text
+	}
+	name := path.Base(m.path)
+	if f, err := debuginfo.Open(filepath.Join(n.root, m.path)); err == nil {
+		at := addr - biasOf(f, m.base)
+		if function, _ := f.FunctionAt(at); function != nil {
+			text = function.Name()
+		}
+		if line, ok := f.SourceLine(at); ok {
+			name = line
+		}
+	}
+	return text + " (" + name + ")"
 }
 
 // readFile takes the symbols of a file whose first bytes are at an address. A file that
@@ -142,7 +193,7 @@ func (n *symbolNames) readFile(path string, at uint64) {
 		return
 	}
 	f := debuginfo.NewFile(e)
-	bias := at - f.FirstAddress()&^(arch.PageSize-1)
+	bias := biasOf(f, at)
 	symbols := f.Symbols()
 	for i := range symbols {
 		s := &symbols[i]

@@ -14,20 +14,20 @@ import (
 )
 
 var errTimeout = errs.Define("reproduce-timeout",
-	"the time was over while {doing}",
+	"the time limit was reached while {activity}; allow more time with --timeout",
 	"The run is long, or --timeout is short.",
-	"Give it more time with --timeout.")
+	"Allow more time with --timeout, or solve only the last part of the run with --checkpoint auto.")
 
 var errMemory = errs.Define("reproduce-memory",
-	"the limit of memory was reached while {doing}",
+	"the memory limit was reached while {activity}; allow more memory with --memory",
 	"The run is long, or --memory is small.",
-	"Allow more with --memory.")
+	"Allow more memory with --memory, or solve only the last part of the run with --checkpoint auto.")
 
 // Activities that take time and memory, for errTimeout and errMemory.
 const (
 	readingPaths       = "the paths of the threads were read"
-	startingAnew       = "the program ran up to its second thread"
-	comingToCheckpoint = "the recorded run was repeated up to a checkpoint"
+	startingAnew       = "the run was repeated up to its second thread"
+	comingToCheckpoint = "the run was repeated up to a checkpoint"
 	followingPaths     = "the threads were followed along their paths"
 	runningPlan        = "the program ran under the schedule"
 )
@@ -75,16 +75,16 @@ func (l *limiter) timeLeft() time.Duration {
 }
 
 // limitError returns the error of an activity: that a limit was reached, if one was.
-func (l *limiter) limitError(err error, doing string) error {
+func (l *limiter) limitError(err error, activity string) error {
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(l.ctx.Err(), context.Canceled):
 		return l.ctx.Err()
 	case l.isTimeOver():
-		return errTimeout.Wrap(err, doing)
+		return errTimeout.New(activity)
 	case l.isReached():
-		return errMemory.Wrap(err, doing)
+		return errMemory.New(activity)
 	}
 	return err
 }

@@ -48,7 +48,7 @@ func TestLimitsHold(t *testing.T) {
 	path := failingTrace(t, build(t, bugs[0].program))
 	past, cancel := context.WithDeadline(t.Context(), time.Unix(0, 0))
 	defer cancel()
-	if _, err := Open(past, path); err == nil || !strings.Contains(err.Error(), "the time was over while "+readingPaths) {
+	if _, err := Open(past, path); err == nil || !strings.Contains(err.Error(), "the time limit was reached while "+readingPaths) {
 		t.Errorf("opened without time: %v", err)
 	}
 	gone, cancel := context.WithCancel(t.Context())
@@ -63,17 +63,17 @@ func TestLimitsHold(t *testing.T) {
 	defer r.Close()
 	calls := 0
 	soon := func() time.Time { calls++; return time.Unix(int64(calls), 0) }
-	if _, err := r.Reproduce(t.Context(), Options{Now: soon, Timeout: time.Second / 2}); err == nil || !strings.Contains(err.Error(), "the time was over while "+followingPaths) {
+	if _, err := r.Reproduce(t.Context(), Options{Now: soon, Timeout: time.Second / 2}); err == nil || !strings.Contains(err.Error(), "the time limit was reached while "+followingPaths) {
 		t.Errorf("followed without time: %v", err)
 	}
 	for _, encoding := range []string{"h3", "heddle"} {
 		c := &clock{}
 		out, err := r.Reproduce(t.Context(), Options{Now: c.now, Timeout: time.Second, Formula: c, Encoding: encoding})
-		if err != nil || out.Answer != smt.Unknown || out.Limit != LimitTime || !strings.Contains(out.describeAnswer(), "the time was over") {
+		if err != nil || out.Answer != smt.Unknown || out.Limit != LimitTime || !strings.Contains(out.describeAnswer(), "the time limit was reached") {
 			t.Errorf("%s without time: %+v, %v", encoding, out, err)
 		}
 	}
-	if _, err := r.Reproduce(t.Context(), Options{Now: time.Now, Memory: 1 << 20}); err == nil || !strings.Contains(err.Error(), "the limit of memory was reached while "+followingPaths) {
+	if _, err := r.Reproduce(t.Context(), Options{Now: time.Now, Memory: 1 << 20}); err == nil || !strings.Contains(err.Error(), "the memory limit was reached while "+followingPaths) {
 		t.Errorf("followed in a mebibyte: %v", err)
 	}
 	for _, encoding := range []string{"h3", "heddle"} {
@@ -130,7 +130,7 @@ func TestLimitOfTheStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.left = plenty - c.left // the number that the paths need
-	if _, err := Open(c, path); err == nil || !strings.Contains(err.Error(), "the time was over while "+startingAnew) {
+	if _, err := Open(c, path); err == nil || !strings.Contains(err.Error(), "the time limit was reached while "+startingAnew) {
 		t.Errorf("started without time: %v", err)
 	}
 }
@@ -153,7 +153,7 @@ func TestLimitOfTheRun(t *testing.T) {
 		t.Fatalf("%v, %v", out.Answer, err)
 	}
 	c.late = true
-	if err := l.limitError(r.verifySchedule(l, out, &o), runningPlan); err == nil || !strings.Contains(err.Error(), "the time was over while "+runningPlan) {
+	if err := l.limitError(r.verifySchedule(l, out, &o), runningPlan); err == nil || !strings.Contains(err.Error(), "the time limit was reached while "+runningPlan) {
 		t.Errorf("ran without time: %v", err)
 	}
 	if out.Verified {
@@ -236,10 +236,13 @@ func TestProfile(t *testing.T) {
 	if len(out.Trace.Shared) == 0 || len(out.Trace.Shared) > len(escaped.Trace.Shared) {
 		t.Errorf("%d pieces are shared by the profile, %d by escape", len(out.Trace.Shared), len(escaped.Trace.Shared))
 	}
-	if _, err := readProfile(passing, []string{"/bin/true"}); err == nil || !strings.Contains(err.Error(), "is of "+bin) {
+	if _, err := readProfile(passing, []string{"/bin/true"}); err == nil || !strings.Contains(err.Error(), "is one of "+bin) {
 		t.Errorf("a profile of another program: %v", err)
 	}
-	named, err := r.Reproduce(t.Context(), Options{Now: time.Now, Shared: []string{"none"}})
+	if _, err := r.Reproduce(t.Context(), Options{Now: time.Now, Shared: []string{"stdout", "nothing"}}); !errors.Is(err, errNoVariable) {
+		t.Errorf("a variable that does not exist: %v", err)
+	}
+	named, err := r.Reproduce(t.Context(), Options{Now: time.Now, Shared: []string{"stdout"}})
 	if err == nil && named.Verified {
 		t.Errorf("with nothing shared the failure is reproduced: %s", named.Sharing)
 	}

@@ -21,7 +21,7 @@ var errNoBranches = errs.Define("reproduce-without-branches",
 	"Record a failing run with heddle record --pt.")
 
 var errCutStream = errs.Define("reproduce-branches-cut",
-	"the branch trace of core {core} ends where the core was not stopped",
+	"the branch trace of core {core} ends while the core is running",
 	"Packets at its end are lost.",
 	"Record the run again.")
 

@@ -17,8 +17,8 @@ import (
 )
 
 var errNoThreads = errs.Define("run-has-one-thread",
-	"the run in {file} never has a second thread",
-	"The program ended, or reaches its limit of instructions, before it made a thread.",
+	"the run in {file} has only one thread",
+	"The program ended, or reached its limit of instructions, before it created a thread.",
 	"The run of a program of one thread depends on no schedule; replay the trace instead.")
 
 // PausedRun is a machine in the middle of a run: in the part that no schedule changes, before

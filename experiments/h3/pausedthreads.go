@@ -13,7 +13,7 @@ import (
 
 var errNoCheckpoint = errs.Define("run-without-checkpoint",
 	"the run in {file} has no checkpoint after {instructions} instructions",
-	"The run is over before, or from there on there is no place at which each thread is in code that is followed, or waits in an operation that is known.",
+	"The run ends before, or at no later point is each thread in code that can be followed or in a known operation.",
 	"Ask for an earlier checkpoint, or for none.")
 
 // Stand is where a thread is between two quanta.

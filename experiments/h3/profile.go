@@ -18,7 +18,7 @@ var (
 		"The run that is to show which memory threads share was recorded by heddle record without --memory.",
 		"Record a run that does not fail with heddle record --memory.")
 	errProfileOther = errs.Define("reproduce-profile-of-another-program",
-		"the trace {file} is of {found}, and the one that failed of {expected}",
+		"the trace {file} is one of {found}, and the run that failed is one of {expected}",
 		"The memory that threads share is taken from a run of the same program.",
 		"Record a run of that program.")
 )

@@ -81,7 +81,7 @@ func (out *Outcome) describeAnswer() string {
 	case LimitSharing:
 		return "not decided: there is no schedule if nothing else is shared, " + how
 	case LimitTime:
-		return "not decided: the time was over, " + how
+		return "not decided: the time limit was reached, " + how
 	case LimitMemory:
 		return "not decided: the solver reached its limit of memory, " + how
 	}

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -42,13 +44,17 @@ var (
 		"The failure that --bug names is not that of the recording.",
 		"Leave --bug out, or record a run that fails in that way.")
 	errCheckpointModel = errs.Define("reproduce-checkpoint-of-another-model",
-		"the run in {file} is one under {found}, and its checkpoints are of no use under {expected}",
+		"the run in {file} was recorded under {found}, and its checkpoints cannot be used under {expected}",
 		"The part before a checkpoint ran under the recorded memory model.",
 		"Leave --model or --checkpoint out.")
+	errNoVariable = errs.Define("reproduce-without-variable",
+		"--shared names {name}, and neither the program in {file} nor a library of it has a variable of that name",
+		"The name is misspelt, or the program has no symbols.",
+		"Name global variables as the symbol table has them (nm prints it).")
 	errNotFollowed = errs.Define("reproduce-path-not-followed",
 		"the threads cannot be followed along their paths: {reason}",
-		"The symbolic execution does not support the program's acts between its threads' begin and the failure for the symbolic execution, or the trace is another program's; docs/reproduce.md lists the limits.",
-		"Record the run again; if the sentence stays, the program is beyond the limits.")
+		"The threads do something after the second one is created that the symbolic execution does not support, or the trace is another program's; docs/reproduce.md lists the limits.",
+		"Record the run with --env LD_BIND_NOW=1 if the reason is the dynamic linker. Otherwise record another failing run; if the reason is the same, the program is beyond the limits.")
 )
 
 // Options of Reproduce.
@@ -217,6 +223,9 @@ func (r *Recording) Reproduce(ctx context.Context, o Options) (*Outcome, error) 
 	if err := r.classifyFailure(out, &o); err != nil {
 		return nil, err
 	}
+	if err := r.checkShared(&o); err != nil {
+		return nil, err
+	}
 	l := newLimiter(ctx, &o)
 	if err := r.loadProfile(out, &o); err != nil {
 		return nil, err
@@ -314,6 +323,19 @@ func (r *Recording) classifyFailure(out *Outcome, o *Options) error {
 	return nil
 }
 
+// explainPath says where and why a thread cannot be followed.
+func (r *Recording) explainPath(err error) string {
+	var at *symtrace.PathError
+	if !errors.As(err, &at) {
+		return err.Error()
+	}
+	names := r.begin.names
+	if m := names.imageAt(at.PC); m != nil && strings.HasPrefix(path.Base(m.path), "ld-linux") {
+		return fmt.Sprintf("thread %d is in the dynamic linker, which looks up a function at its first call; record the run with --env LD_BIND_NOW=1", at.Thread)
+	}
+	return fmt.Sprintf("thread %d in %s, after %d instructions: %v", at.Thread, names.describePlace(at.PC), at.Instructions, at.Err)
+}
+
 // buildTrace makes the symbolic trace.
 func (r *Recording) buildTrace(l *limiter, out *Outcome, o *Options, how traceOptions) error {
 	s := symtrace.Options{
@@ -332,7 +354,7 @@ func (r *Recording) buildTrace(l *limiter, out *Outcome, o *Options, how traceOp
 	case errors.Is(err, symtrace.ErrStopped):
 		return l.limitError(err, followingPaths)
 	case err != nil:
-		return errNotFollowed.Wrap(err, err)
+		return errNotFollowed.New(r.explainPath(err))
 	}
 	out.Trace = followed
 	out.Sharing = out.describeSharing(o)
@@ -350,7 +372,7 @@ func (r *Recording) buildTrace(l *limiter, out *Outcome, o *Options, how traceOp
 		aborts = aborts || t.Last != nil && (t.Last.Role == symtrace.Fail || t.Last.Role == symtrace.Stop)
 	}
 	if !aborts {
-		return errNotFollowed.New("no path ends with a failed assertion: the branch traces are cut")
+		return errNotFollowed.New("none of them ends with a failed assertion, so the branch traces are incomplete")
 	}
 	return nil
 }
@@ -450,6 +472,16 @@ func (out *Outcome) isSameAssertion(text string) bool {
 // KeepRecording writes the trace of the verifying run to a file.
 func (out *Outcome) KeepRecording(file string) error {
 	return outfile.WriteBytes(file, out.Recording)
+}
+
+// checkShared returns an error if a variable that is said to be shared does not exist.
+func (r *Recording) checkShared(o *Options) error {
+	for _, name := range o.Shared {
+		if !slices.ContainsFunc(r.begin.names.variables, func(v variable) bool { return v.name == name }) {
+			return errNoVariable.New(name, r.file)
+		}
+	}
+	return nil
 }
 
 // variableRanges are where variables are.

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/heddle-dmt/heddle/emu/arch"
@@ -67,6 +66,11 @@ var (
 		"An option of the policy is wrong; the rest of the sentence says which.",
 		"Correct it; docs/scheduling.md describes all options.")
 
+	errTwoOrders = errs.Define("policy-orders-too",
+		"the policy {policy} orders synchronization operations, and so does {other}; use another policy: {allowed}",
+		"A run that follows or makes a schedule, or that Frost executes, has its operations ordered by that; rr-sync, fcfs-sync and kendo order them, too.",
+		"Choose one of the policies that the sentence names with --sched.")
+
 	errMemory = errs.Define("memory-model-option",
 		"the memory model cannot be set up",
 		"An option of the memory model is wrong; the rest of the sentence says which.",
@@ -78,9 +82,12 @@ var (
 func (c *Config) validateOrder() error {
 	other := c.Control.Policy != "" || c.Enforce != nil
 	if other && dmt.OrdersOperations(c.Sched.Policy) {
-		return errSched.Wrap(&sched.FieldError{
-			Field: "policy", Found: strconv.Quote(c.Sched.Policy), Allowed: "policies that leave the order of operations to another controller",
-		})
+		by := "this command"
+		if c.Enforce != nil {
+			by = "the schedule"
+		}
+		allowed := slices.DeleteFunc(sched.PolicyNames(), dmt.OrdersOperations)
+		return errTwoOrders.New(c.Sched.Policy, by, strings.Join(allowed, ", "))
 	}
 	if c.Replay == nil || c.Record == nil || c.Record.Sync == nil || !other && !dmt.OrdersOperations(c.Sched.Policy) {
 		return nil

@@ -3,7 +3,7 @@ package model
 import "errors"
 
 // ErrCycle says that orders contradict each other: no schedule has them all.
-var ErrCycle = errors.New("what must come before what goes round in a circle")
+var ErrCycle = errors.New("the required order of events has a cycle")
 
 // Graph answers which events come before which in every schedule.
 type Graph struct {

@@ -24,11 +24,15 @@ import (
 
 var (
 	errCut = errs.Define("reproduce-trace-cut",
-		"the branch trace of core {core} ends after {found} instructions, and its context switches go on to {expected}",
+		"the branch trace of core {core} ends after {found} instructions, and its context switches after {expected}",
 		"The recording did not end in order, or packets of the branch trace are lost.",
 		"Record the run again.")
 	errForeign = errs.Define("reproduce-trace-switches",
-		"the branch trace of core {core} goes on over instruction {at}, where thread {thread} had its turn",
+		"the branch trace of core {core} continues past instruction {at}, at which the core switched to thread {thread}",
+		"The context switches are those of another run, or the trace is damaged.",
+		"Record the run again.")
+	errAfterSwitches = errs.Define("reproduce-trace-after-switches",
+		"the branch trace of core {core} continues at instruction {at}, after the core's last context switch",
 		"The context switches are those of another run, or the trace is damaged.",
 		"Record the run again.")
 )
@@ -183,7 +187,7 @@ func (r *reader) readCore(c Core, turns []pendingTurn) error {
 
 func foreignSwitchError(core arch.CoreID, own []*pendingTurn, at uint64) error {
 	if len(own) < 2 {
-		return errForeign.New(core, at, arch.NoThread)
+		return errAfterSwitches.New(core, at)
 	}
 	return errForeign.New(core, own[0].end, own[1].Thread)
 }

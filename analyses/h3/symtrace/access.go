@@ -1,6 +1,7 @@
 package symtrace
 
 import (
+	"errors"
 	"math/bits"
 
 	"github.com/heddle-dmt/heddle/analyses/h3/model"
@@ -163,7 +164,7 @@ func (r *round) guardedLoad(s *vex.LoadG) {
 // compareExchange is a locked instruction: it reads and writes as one.
 func (r *round) compareExchange(s *vex.CAS) {
 	if s.ExpectedHi != nil {
-		r.failWith("a compare-and-exchange of 16 bytes depends on what is not known")
+		r.failWith(errors.New("a compare-and-exchange of 16 bytes depends on the schedule, which is not supported"))
 		return
 	}
 	p := r.pass.pool

@@ -3,7 +3,6 @@ package symtrace
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/heddle-dmt/heddle/analyses/h3/model"
@@ -123,11 +122,11 @@ func (w *threadExec) recoverFrom(err error) error {
 	if !errors.As(err, &wrong) {
 		return err
 	}
-	if w.offPathReason == "" {
-		w.offPathReason = fmt.Sprintf("thread %d, instruction %d at %#x: %s", w.ID, w.Instructions, w.currentPC(), wrong.why)
+	if w.offPathReason == nil {
+		w.offPathReason = w.pathError(wrong)
 	}
 	if w.backtrack(!wrong.uncertain) {
-		w.offPathReason = ""
+		w.offPathReason = nil
 		return nil
 	}
 	w.forcedOntoPath++
@@ -146,7 +145,7 @@ func (w *threadExec) chooseValue(c errNeedsValue) error {
 		return nil
 	}
 	if _, again := w.fixed[c.name]; again || len(c.values) == 0 {
-		return errOffPath{"nothing is known of the value of " + c.name, true}
+		return errOffPath{"no value is possible for " + c.name, true}
 	}
 	values := w.pass.preferredFirst(c.name, c.values)
 	var ways []func(*threadExec)

@@ -1,7 +1,6 @@
 package symtrace
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -80,9 +79,9 @@ func Build(image *Image, profile *paths.Profile, first arch.ThreadID, prefix uin
 		k.past = past
 		k.writers, k.writes, k.locks, k.interactions = b.sharedWriters(), b.constantWrites(), locks, did
 		if found == 0 && !b.arraysChanged && stable {
-			if why := b.offPathReason(); why != "" && (round >= maxPasses || patience == maxBacktracks && sameValues(history, b.knownValues)) {
-				return nil, errors.New(why)
-			} else if why == "" {
+			if why := b.offPathReason(); why != nil && (round >= maxPasses || patience == maxBacktracks && sameValues(history, b.knownValues)) {
+				return nil, why
+			} else if why == nil {
 				return b.buildResult(round, k), nil
 			}
 			if sameValues(history, b.knownValues) {
@@ -90,7 +89,7 @@ func Build(image *Image, profile *paths.Profile, first arch.ThreadID, prefix uin
 			}
 		}
 		if round >= maxPasses {
-			return nil, fmt.Errorf("it is not known after %d rounds what the threads share", round)
+			return nil, fmt.Errorf("the memory that the threads share was not found in %d passes", round)
 		}
 		k.values = history
 	}
@@ -137,11 +136,11 @@ func newPass(image *Image, profile *paths.Profile, all map[arch.ThreadID]*paths.
 }
 
 // offPathReason is why a thread does not take its path.
-func (b *pass) offPathReason() string {
+func (b *pass) offPathReason() error {
 	for _, w := range b.threads {
-		if w.offPathReason != "" {
+		if w.offPathReason != nil {
 			return w.offPathReason
 		}
 	}
-	return ""
+	return nil
 }

@@ -51,7 +51,7 @@ func (w *threadExec) needsValue(e *symbolic.Expr) error {
 func (w *threadExec) simulateCall(pc uint64, f Function) error {
 	back := w.memory.Load(w.pass.pool, w.machine.State.Word(offsetRSP), 8)
 	if !back.IsConst() {
-		return errOffPath{"it would return to what is not known", true}
+		return errOffPath{"it would return to an address that depends on the schedule", true}
 	}
 	c := &functionCall{Function: f, Call: Call{After: w.sinceCall, Entry: pc, Return: back.Value.Lo, Name: f.Name}}
 	c.returnAt, c.returned = w.path.FindBlock(w.path.Advance(w.at, 1), c.Return)

@@ -130,7 +130,7 @@ func (w *threadExec) unwindToCleanup(c *functionCall) error {
 	var buffer [8 * len(jumpRegisters)]byte
 	var guard [8]byte
 	if !w.memory.Read(w.cleanups[n-1], buffer[:]) || !w.memory.Read(w.threadPointer()+guardOffset, guard[:]) {
-		return errOffPath{"it would be unwound to what is not known", true}
+		return errOffPath{"its stack would be unwound to an address that depends on the schedule", true}
 	}
 	state := w.machine.State
 	for i, offset := range jumpRegisters {

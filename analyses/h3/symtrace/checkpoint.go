@@ -118,7 +118,7 @@ func (w *threadExec) restoreCalleeSaved(end paths.Position) error {
 			return err
 		}
 		if _, _, err = m.Run(b.Block); err != nil {
-			return fmt.Errorf("the call that thread %d is in cannot be left: %w", w.ID, err)
+			return fmt.Errorf("thread %d cannot be followed out of the call that it is in at the checkpoint: %w", w.ID, err)
 		}
 		at = w.path.Advance(at, max(1, m.Count))
 	}

@@ -6,6 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/heddle-dmt/heddle/analyses/vex"
+	"github.com/heddle-dmt/heddle/guest/linux"
 )
 
 // descriptor is the meaning of a file descriptor. Numbers are never reused, and each thread has a
@@ -56,7 +57,7 @@ func (w *threadExec) descriptorCall(number uint64, d descriptor, args *[6]uint64
 }
 
 func errNoMeaning(number uint64) error {
-	return fmt.Errorf("system call %d has no meaning between the threads' begin and the failure", number)
+	return fmt.Errorf("%s is called after the second thread was created, which is not supported", linux.NameOrNumber(number))
 }
 
 // fcntlCall is fcntl(2), as far as it asks or says nothing that matters.
@@ -67,7 +68,7 @@ func (w *threadExec) fcntlCall(d descriptor, args *[6]uint64) error {
 	case unix.F_GETFD, unix.F_SETFD:
 		return w.completeSyscall(0)
 	}
-	return fmt.Errorf("fcntl %d has no meaning", args[1])
+	return fmt.Errorf("fcntl is called with the command %d, which is not supported", args[1])
 }
 
 // completeSyscall ends a system call with a result.

@@ -1,7 +1,7 @@
 package symtrace
 
 import (
-	"fmt"
+	"errors"
 	"slices"
 
 	"github.com/heddle-dmt/heddle/analyses/h3/model"
@@ -95,7 +95,7 @@ func (b *pass) connectionRank(connection uint64) int {
 // tryAlternatives takes one of some ways to continue after a system call.
 func (w *threadExec) tryAlternatives(ways []func(*threadExec)) error {
 	if len(ways) == 0 {
-		w.endUntilNextPass("what another thread does for it is not known")
+		w.endUntilNextPass("it waits for an act of another thread that does not occur on that thread's path")
 		return nil
 	}
 	w.tryWays(ways, false)
@@ -105,8 +105,8 @@ func (w *threadExec) tryAlternatives(ways []func(*threadExec)) error {
 // endUntilNextPass ends a path in this pass, as the interaction that it depends on is not known
 // yet.
 func (w *threadExec) endUntilNextPass(why string) {
-	if w.offPathReason == "" {
-		w.offPathReason = fmt.Sprintf("thread %d, instruction %d at %#x: %s", w.ID, w.Instructions, w.currentPC(), why)
+	if w.offPathReason == nil {
+		w.offPathReason = w.pathError(errors.New(why))
 	}
 	w.inSyscall, w.cutShort = false, true
 	w.endPath(Cut)

@@ -37,7 +37,7 @@ type Options struct {
 }
 
 // ErrStopped is returned when Options.Stop ended the work.
-var ErrStopped = errors.New("it was stopped")
+var ErrStopped = errors.New("the symbolic execution was stopped")
 
 // pollStop asks now and then whether the work is to end.
 func (b *pass) pollStop() bool {

@@ -162,7 +162,7 @@ func (b *pass) startFirstThread(id arch.ThreadID, prefix uint64) (*threadExec, e
 	pc := w.currentPC()
 	at, ok := w.path.FindBlock(paths.Position{}, pc)
 	if !ok {
-		return nil, fmt.Errorf("the path of thread %d never comes to %#x, where it makes the second thread", id, pc)
+		return nil, fmt.Errorf("the branches of thread %d never reach %#x, where it creates the second thread", id, pc)
 	}
 	w.at = at
 	w.Calls = []Call{{After: prefix, Return: pc, Name: "the first part"}}

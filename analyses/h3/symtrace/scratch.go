@@ -2,6 +2,7 @@ package symtrace
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 
 	"golang.org/x/sys/unix"
@@ -9,6 +10,7 @@ import (
 	"github.com/heddle-dmt/heddle/analyses/h3/model"
 	"github.com/heddle-dmt/heddle/analyses/h3/symtrace/symmem"
 	"github.com/heddle-dmt/heddle/analyses/symbolic"
+	"github.com/heddle-dmt/heddle/guest/linux"
 )
 
 // A file without a name (O_TMPFILE) is memory outside of any program: threads share its content as
@@ -46,7 +48,7 @@ func (w *threadExec) scratchCall(number uint64, args *[6]uint64) error {
 		there := max(w.pass.lengths[file], offset) - offset
 		return w.copyMemory(scratchAddr(file, offset), at, min(size, there))
 	}
-	return fmt.Errorf("system call %d is about a file that a thread writes", number)
+	return fmt.Errorf("%s is called on a temporary file, which is not supported", linux.NameOrNumber(number))
 }
 
 // copyMemory has the kernel copy memory, and ends the call.
@@ -54,10 +56,10 @@ func (w *threadExec) copyMemory(from, to, size uint64) error {
 	for i := uint64(0); i < size; {
 		n := min(symmem.Granule-(from+i)%symmem.Granule, symmem.Granule-(to+i)%symmem.Granule, size-i)
 		if _, array := w.pass.arrayAt(from + i); array {
-			return fmt.Errorf("the kernel reads an array of which a thread does not know which element it accesses")
+			return errors.New("a system call reads an array in which a thread accesses an element that depends on the schedule")
 		}
 		if _, array := w.pass.arrayAt(to + i); array {
-			return fmt.Errorf("the kernel writes an array of which a thread does not know which element it accesses")
+			return errors.New("a system call writes an array in which a thread accesses an element that depends on the schedule")
 		}
 		w.kernelStore(to+i, w.kernelLoad(from+i, int(n)))
 		i += n

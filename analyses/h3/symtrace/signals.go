@@ -50,7 +50,7 @@ func (w *threadExec) waitForSignal(args *[6]uint64) error {
 	}
 	var set [8]byte
 	if !w.readConstants(args[0], set[:]) {
-		return errors.New("it is not known which signals a thread waits for")
+		return errors.New("a thread waits for signals that depend on the schedule")
 	}
 	var ways []func(*threadExec)
 	for n := range uint64(signals) {

@@ -30,7 +30,7 @@ func (w *threadExec) socketCall(number uint64, args *[6]uint64) error {
 	switch number {
 	case unix.SYS_SOCKET:
 		if args[1]&^(unix.SOCK_CLOEXEC) != unix.SOCK_STREAM {
-			return errors.New("a thread makes a socket that is no stream, or does not wait")
+			return errors.New("a socket is created that is not a stream, or that is non-blocking, which is not supported")
 		}
 		return w.completeSyscall(w.newDescriptor(descriptor{kind: unconnected, flags: unix.O_RDWR}))
 	case unix.SYS_ACCEPT, unix.SYS_ACCEPT4:
@@ -47,10 +47,10 @@ func (w *threadExec) makePair(number uint64, args *[6]uint64) error {
 	if number == unix.SYS_SOCKETPAIR {
 		to = args[3]
 		if args[1]&^unix.SOCK_CLOEXEC != unix.SOCK_STREAM {
-			return errors.New("a thread makes a socket that is no stream, or does not wait")
+			return errors.New("a socket is created that is not a stream, or that is non-blocking, which is not supported")
 		}
 	} else if number == unix.SYS_PIPE2 && args[1]&^unix.O_CLOEXEC != 0 {
-		return errors.New("a thread makes a pipe that does not wait")
+		return errors.New("a non-blocking pipe is created, which is not supported")
 	}
 	connection := firstPair + descriptors*uint64(w.number) + w.openedCount
 	var b [8]byte
@@ -66,7 +66,7 @@ func (w *threadExec) makePair(number uint64, args *[6]uint64) error {
 func (w *threadExec) connectStream(number uint64) error {
 	return w.withEachValue(w.incrementWord(wordConnected), func(w *threadExec, connection uint64) error {
 		if connection >= firstPair {
-			return errors.New("there are too many connections")
+			return errors.New("there are more connections than are supported")
 		}
 		w.pass.connected[connection] = true
 		w.pass.descriptors[number] = descriptor{kind: stream, connection: connection, flags: unix.O_RDWR}
@@ -80,14 +80,14 @@ func (w *threadExec) acceptStream(listener uint64) error {
 		return nil
 	}
 	if w.pass.listener != 0 && w.pass.listener != listener+1 {
-		return errors.New("two sockets are listened on")
+		return errors.New("the program listens on two sockets, which is not supported")
 	}
 	w.pass.listener = listener + 1
 	return w.withEachValue(w.incrementWord(wordAccepted), func(w *threadExec, connection uint64) error {
 		p := w.pass.pool
 		made := w.loadWord(wordConnected)
 		if made.IsConst() && made.Value.Lo <= connection {
-			w.endUntilNextPass("it accepts a connection that nobody makes")
+			w.endUntilNextPass("it accepts a connection that no thread makes")
 			return nil
 		}
 		if err := w.addCondition(p.ULT(p.Word(connection, wordBits), made)); err != nil {
@@ -103,7 +103,7 @@ func (w *threadExec) streamCall(number uint64, d descriptor, args *[6]uint64) er
 		return w.receiveBytes(d, args[1], args[2], 0)
 	case unix.SYS_RECVFROM:
 		if args[4] != 0 {
-			return errors.New("a thread asks who has sent")
+			return errors.New("recvfrom is called for the address of the sender, which is not supported")
 		}
 		return w.receiveBytes(d, args[1], args[2], args[3])
 	case unix.SYS_WRITE, unix.SYS_SENDTO:
@@ -207,7 +207,7 @@ func (w *threadExec) receiveBytes(d descriptor, to, size, flags uint64) error {
 		return nil
 	}
 	if flags&^(unix.MSG_PEEK|unix.MSG_NOSIGNAL) != 0 {
-		return fmt.Errorf("a thread receives with flags %#x", flags)
+		return fmt.Errorf("a message is received with the flags %#x, which are not supported", flags)
 	}
 	from := direction{d.connection, 1 - d.side}
 	return w.withEachValue(w.loadWord(wordReceived(from.connection, from.side)), func(w *threadExec, at uint64) error {

@@ -126,7 +126,7 @@ func TestStreamsOrder(t *testing.T) {
 	receives := call(unix.SYS_READ, readEnd, data+0x50, 1) + "mov eax, [0x600060]\nmov [0x600068], eax\n"
 	for value, possible := range map[int]bool{0: false, 7: true} {
 		if got := can(t, piping(sends, receives, data+0x68, value)); got != possible {
-			t.Errorf("behind what is received %d is read: %v, expected %v", value, got, possible)
+			t.Errorf("after the receive %d is read: %v, expected %v", value, got, possible)
 		}
 	}
 	// Without the stream both are.
@@ -137,13 +137,13 @@ func TestStreamsOrder(t *testing.T) {
 	}
 }
 
-// A call without a meaning ends the attempt with a sentence.
-func TestMeaninglessCalls(t *testing.T) {
+// A call that is not supported ends the attempt with a sentence.
+func TestUnsupportedCalls(t *testing.T) {
 	for _, c := range []struct{ name, sends, says string }{
-		{"a pipe that does not wait", call(unix.SYS_PIPE2, data+0x40, unix.O_NONBLOCK, 0), "does not wait"},
-		{"a socket of messages", call(unix.SYS_SOCKET, unix.AF_UNIX, unix.SOCK_DGRAM, 0), "no stream"},
-		{"the length of a pipe", call(unix.SYS_FCNTL, writeEnd, unix.F_GETPIPE_SZ, 0), fmt.Sprintf("fcntl %d has no meaning", unix.F_GETPIPE_SZ)},
-		{"the place in a pipe", call(unix.SYS_LSEEK, writeEnd, 0, 0), fmt.Sprintf("system call %d has no meaning", unix.SYS_LSEEK)},
+		{"a non-blocking pipe", call(unix.SYS_PIPE2, data+0x40, unix.O_NONBLOCK, 0), "non-blocking pipe"},
+		{"a socket of messages", call(unix.SYS_SOCKET, unix.AF_UNIX, unix.SOCK_DGRAM, 0), "a socket is created that is not a stream"},
+		{"the length of a pipe", call(unix.SYS_FCNTL, writeEnd, unix.F_GETPIPE_SZ, 0), fmt.Sprintf("fcntl is called with the command %d, which is not supported", unix.F_GETPIPE_SZ)},
+		{"the place in a pipe", call(unix.SYS_LSEEK, writeEnd, 0, 0), "lseek is called after the second thread was created, which is not supported"},
 	} {
 		if _, err := followed(t, piping(c.sends, "", data+0x60, 0)); err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v", c.name, err)

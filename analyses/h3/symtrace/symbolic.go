@@ -1,6 +1,7 @@
 package symtrace
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/heddle-dmt/heddle/analyses/concolic"
@@ -100,9 +101,12 @@ func (r *round) leaveTo(to *symbolic.Expr) (uint64, error) {
 	return next, r.addCondition(p.Eq(to, p.Word(next, 64)))
 }
 
-func (r *round) failWith(format string, args ...any) *symbolic.Expr {
+// errOperand is the error of an instruction without a symbolic form.
+var errOperand = errors.New("an operand of the instruction depends on the schedule, which is not supported for this instruction")
+
+func (r *round) failWith(err error) *symbolic.Expr {
 	if r.err == nil {
-		r.err = fmt.Errorf(format, args...)
+		r.err = err
 	}
 	return r.pass.pool.Word(0, 64)
 }
@@ -138,7 +142,7 @@ func (r *round) execStatement(s vex.Stmt) (left bool, to uint64) {
 	case *vex.Fence:
 		r.memoryFence()
 	default:
-		r.failWith("%v depends on what is not known", s)
+		r.failWith(errOperand)
 	}
 	return false, 0
 }
@@ -225,7 +229,7 @@ func (r *round) operandValue(e vex.Expr) *symbolic.Expr {
 		}
 		return p.Const(v, 128)
 	}
-	return r.failWith("bug: %v is no operand", e)
+	return r.failWith(fmt.Errorf("bug: %v is no operand", e))
 }
 
 // assignedValue evaluates the right side of an assignment.
@@ -252,7 +256,7 @@ func (r *round) assignedValue(t vex.Type, e vex.Expr) *symbolic.Expr {
 	case *vex.Call:
 		return r.fitToType(r.applyHelper(e), e.Type)
 	}
-	return r.failWith("%v depends on what is not known", e)
+	return r.failWith(errOperand)
 }
 
 func (r *round) fitToType(e *symbolic.Expr, t vex.Type) *symbolic.Expr {
@@ -277,7 +281,7 @@ func (r *round) applyOperation(to vex.Type, e *vex.Operation) *symbolic.Expr {
 		}
 		v, ok := vex.Compute(e.Op, numbers)
 		if !ok {
-			return r.failWith("operation %v is not known", e.Op)
+			return r.failWith(fmt.Errorf("the operation %v depends on the schedule, which is not supported for it", e.Op))
 		}
 		return p.Const(v, to.Bits())
 	}
@@ -289,7 +293,7 @@ func (r *round) applyOperation(to vex.Type, e *vex.Operation) *symbolic.Expr {
 				return p.Word(0, 64)
 			}
 		}
-		return r.failWith("bug: %v has no value", e.Op)
+		return r.failWith(fmt.Errorf("bug: %v has no value", e.Op))
 	}
 	if sound != nil && r.err == nil {
 		r.err = r.assumeCondition(sound)
@@ -323,7 +327,7 @@ func (r *round) applyHelper(e *vex.Call) *symbolic.Expr {
 	}
 	v, err := r.machine.Help(e.Callee, numbers)
 	if err != nil {
-		return r.failWith("%w", err)
+		return r.failWith(err)
 	}
 	return p.Const(v, e.Type.Bits())
 }

@@ -1,6 +1,7 @@
 package symtrace
 
 import (
+	"errors"
 	"fmt"
 
 	"golang.org/x/sys/unix"
@@ -8,6 +9,7 @@ import (
 	"github.com/heddle-dmt/heddle/analyses/h3/model"
 	"github.com/heddle-dmt/heddle/analyses/h3/symtrace/symmem"
 	"github.com/heddle-dmt/heddle/analyses/vex"
+	"github.com/heddle-dmt/heddle/guest/linux"
 )
 
 // File is a file that the program can read: an input, as it is where the image is.
@@ -160,7 +162,7 @@ func (w *threadExec) lookUpFile(at uint64) (*File, unix.Errno, error) {
 	}
 	name, ok := w.stringAt(at)
 	if !ok {
-		return nil, 0, fmt.Errorf("the name of a file is not known")
+		return nil, 0, errors.New("the name of a file depends on the schedule")
 	}
 	f, no := w.pass.image.File(name)
 	return f, no, nil
@@ -171,7 +173,7 @@ func (w *threadExec) openReadOnly(name, flags uint64) (uint64, error) {
 		return w.newDescriptor(descriptor{kind: scratch, flags: flags}), nil
 	}
 	if flags&unix.O_ACCMODE != unix.O_RDONLY || flags&unix.O_CREAT != 0 {
-		return 0, fmt.Errorf("a thread opens a file to write")
+		return 0, errors.New("a file is opened for writing, which is not supported")
 	}
 	f, no, err := w.lookUpFile(name)
 	if err != nil || no != 0 {
@@ -196,7 +198,7 @@ func (w *threadExec) statFile(name, to uint64) (uint64, error) {
 func (w *threadExec) fileCall(number uint64, args *[6]uint64) (uint64, error) {
 	f, ok := w.files[args[0]]
 	if !ok {
-		return 0, fmt.Errorf("system call %d is about descriptor %d, which the thread did not open as a file", number, int32(args[0]))
+		return 0, fmt.Errorf("%s is called on descriptor %d, which this thread did not open after the second thread was created", linux.NameOrNumber(number), int32(args[0]))
 	}
 	switch number {
 	case unix.SYS_CLOSE:
@@ -232,7 +234,7 @@ func (w *threadExec) mapMemory(args *[6]uint64) (uint64, error) {
 	const anonymous, shared, fixed = unix.MAP_ANONYMOUS, unix.MAP_SHARED, unix.MAP_FIXED
 	f, ok := w.files[args[4]]
 	if args[3]&fixed != 0 || args[3]&anonymous == 0 && (!ok || args[3]&shared != 0 && args[2]&unix.PROT_WRITE != 0) {
-		return 0, fmt.Errorf("a thread maps memory at a place of its own, or a file to write")
+		return 0, errors.New("memory is mapped at a fixed address, or a file for writing, which is not supported")
 	}
 	w.heap = (w.heap + symmem.PageSize - 1) &^ (symmem.PageSize - 1)
 	at := w.allocateMemory(args[1])

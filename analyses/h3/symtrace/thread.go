@@ -31,7 +31,7 @@ type threadExec struct {
 	beforeSyscall *threadState
 	// offPathReason says why the thread does not take the recorded path, and failure why it
 	// cannot be executed.
-	offPathReason string
+	offPathReason error
 	failure       error
 }
 
@@ -46,6 +46,26 @@ var errSymbolic = errors.New("an expression is in the way")
 
 func (w *threadExec) currentPC() uint64 { return w.machine.State.Word(vex.OffsetRIP) }
 
+// A PathError says where a thread cannot be followed along its path, and why.
+type PathError struct {
+	Thread       arch.ThreadID
+	Instructions uint64 // that were followed
+	PC           uint64
+	Err          error
+}
+
+// Error implements error.
+func (e *PathError) Error() string {
+	return fmt.Sprintf("thread %d at %#x, after %d instructions: %v", e.Thread, e.PC, e.Instructions, e.Err)
+}
+
+// Unwrap returns the reason.
+func (e *PathError) Unwrap() error { return e.Err }
+
+func (w *threadExec) pathError(err error) error {
+	return &PathError{w.ID, w.Instructions, w.currentPC(), err}
+}
+
 // runToEnd follows the thread to the end of its path.
 func (w *threadExec) runToEnd() error {
 	for !w.finished {
@@ -54,7 +74,7 @@ func (w *threadExec) runToEnd() error {
 		}
 		if err := w.executeStep(); err != nil {
 			if err = w.recoverFrom(err); err != nil {
-				return fmt.Errorf("thread %d, instruction %d at %#x: %w", w.ID, w.Instructions, w.currentPC(), err)
+				return w.pathError(err)
 			}
 		}
 	}
@@ -95,7 +115,7 @@ func (w *threadExec) executeStep() error {
 		if have == w.returnAddress && w.returnAddress != 0 {
 			return w.returnFromStart()
 		}
-		return errOffPath{why: fmt.Sprintf("it would be at %#x, and its path goes to %#x", have, pc)}
+		return errOffPath{why: fmt.Sprintf("it would continue at %#x, and its recorded branches continue at %#x", have, pc)}
 	}
 	if f, ok := w.pass.image.Functions[pc]; ok && f.Role != Cancel && !w.isMemoryStream(f) {
 		return w.simulateCall(pc, f)
@@ -279,7 +299,7 @@ func (w *threadExec) addCondition(e *symbolic.Expr) error {
 	e = w.substituteFixed(e)
 	if e.IsConst() {
 		if e.Value.Lo == 0 {
-			return errOffPath{why: "a branch goes the other way"}
+			return errOffPath{why: "a branch would go the other way than the recorded one"}
 		}
 		return nil
 	}
@@ -292,7 +312,7 @@ func (w *threadExec) assumeCondition(e *symbolic.Expr) error {
 	before := len(w.conditions)
 	err := w.addCondition(e)
 	if err != nil {
-		return errOffPath{"what is assumed does not hold", true}
+		return errOffPath{"an assumed value is impossible", true}
 	}
 	for i := before; i < len(w.conditions); i++ {
 		w.conditions[i].Assumed = true

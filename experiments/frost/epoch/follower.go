@@ -175,6 +175,6 @@ func (r *Runner) Commit(x *Replica) error {
 }
 
 var errAdopt = errs.Define("replica-cannot-be-committed",
-	"there is not enough memory to continue from another replica: {bytes} bytes are in use",
-	"The run has a data race, and continues from an epoch-parallel replica, whose pages are copied.",
+	"the guest's memory of {bytes} bytes is too small to continue from another replica; raise --max-memory",
+	"The run has a data race and continues from an epoch-parallel replica, whose pages have to be copied into the guest's memory.",
 	"Give the guest more memory with --max-memory, or make epochs shorter with --epoch.")

@@ -21,8 +21,8 @@ import (
 )
 
 var errReplicas = errs.Define("run-cannot-have-replicas",
-	"a run with replicas cannot have {option}",
-	"Replicas are executed from states of the same run, again and again: recording, replay and control of one run are not possible there, and stores that wait in buffers have no place in an epoch's end.",
+	"Frost does not support {option}",
+	"Frost executes each epoch several times from the same state. A recording, a replay and a controller are each for one execution, and an epoch cannot end while stores wait in buffers.",
 	"Leave the option out.")
 
 // Runner executes a run epoch by epoch, and each epoch as often as wanted:
@@ -430,7 +430,7 @@ func (e *epochRun) makeReplica(c orderController, save func(*machine.Machine) *m
 }
 
 var errStopped = errs.Define("run-with-replicas-stopped",
-	"the run cannot continue: {problem}",
+	"the run is stopped: {problem}",
 	"The program made a system call that the machine does not have; the rest of the sentence names it.",
 	"See heddle syscalls; with --unknown-syscalls=enosys such calls fail instead.")
 
