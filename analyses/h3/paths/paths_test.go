@@ -71,8 +71,8 @@ func TestForeignSwitches(t *testing.T) {
 		want     string
 	}{
 		{"cut", []event.Switch{switchTo(0, 1, 0), switchTo(0, 2, 7)}, "ends after 5 instructions"},
-		{"of another run", []event.Switch{switchTo(0, 1, 0), switchTo(0, 2, 4)}, "goes on over instruction 4, where thread 2"},
-		{"without a switch", nil, "branch trace of core 0"},
+		{"of another run", []event.Switch{switchTo(0, 1, 0), switchTo(0, 2, 4)}, "continues past instruction 4, at which the core switched to thread 2"},
+		{"without a switch", nil, "the branch trace of core 0 continues at instruction 0, after the core's last context switch"},
 	} {
 		_, err := paths.Read([]paths.Core{core(0, block(0x100, 3), block(0x200, 2))}, c.switches)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
