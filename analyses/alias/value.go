@@ -116,22 +116,52 @@ func (v Value) mapParts(f func(p valuePart) valuePart) Value {
 	return out
 }
 
-// addValues is all sums. One of the operands is taken to be a number.
+// addValues is all sums of a number and a number or an address. Two addresses have no sum in C: if
+// both operands can only be addresses, the sum is any address of their regions.
 func addValues(v, w Value) Value {
-	if v.isUnset() || w.isUnset() {
-		return Value{}
-	}
-	if !v.hasAddress() && w.hasAddress() {
-		v, w = w, v
-	}
 	switch {
+	case v.isUnset() || w.isUnset():
+		return Value{}
 	case v.isTop && w.isTop:
 		return topValue
-	case v.isTop && !w.hasAddress(): // the other operand may be an address
+	case v.isTop:
+		return w.addAnything()
+	case w.isTop:
+		return v.addAnything()
+	}
+	number, isNumber := v.numberPart()
+	other, isOtherNumber := w.numberPart()
+	switch {
+	case isNumber && isOtherNumber:
+		return joinValues(w.shiftBy(number), v.shiftBy(other))
+	case isNumber:
+		return w.shiftBy(number)
+	case isOtherNumber:
+		return v.shiftBy(other)
+	}
+	return joinValues(anyOffset(v), anyOffset(w))
+}
+
+// addAnything is all sums with a word that may be anything: a number, if the value can only be an
+// address.
+func (v Value) addAnything() Value {
+	if _, ok := v.numberPart(); ok {
 		return topValue
 	}
-	by := w.numberInterval()
+	return anyOffset(v)
+}
+
+// shiftBy adds a number to all contents.
+func (v Value) shiftBy(by Interval) Value {
 	return v.mapParts(func(p valuePart) valuePart { return valuePart{p.region, p.at.Add(by)} })
+}
+
+// numberPart returns the numbers of a value that is not Top.
+func (v Value) numberPart() (Interval, bool) {
+	if len(v.parts) > 0 && v.parts[0].region == numberRegion {
+		return v.parts[0].at, true
+	}
+	return Interval{}, false
 }
 
 func (v Value) hasAddress() bool {
@@ -146,21 +176,24 @@ func (v Value) numberInterval() Interval {
 	return All
 }
 
-// subtractValues is all differences; the difference of two addresses is a number.
+// subtractValues is all differences of a number or an address and a number, and any number if the
+// second operand may be an address: of the same region, as in C.
 func subtractValues(v, w Value) Value {
 	if v.isUnset() || w.isUnset() {
 		return Value{}
 	}
-	switch {
-	case w.isTop && v.isTop:
-		return topValue
-	case w.isTop && v.hasAddress():
-		return joinValues(v.mapParts(func(p valuePart) valuePart { return valuePart{p.region, All} }), anyNumber)
-	case w.isTop || w.hasAddress():
-		return anyNumber
+	by, isNumber := w.numberPart()
+	if w.isTop {
+		by, isNumber = All, true
 	}
-	by := w.numberInterval().Negate()
-	return v.mapParts(func(p valuePart) valuePart { return valuePart{p.region, p.at.Add(by)} })
+	out := Value{}
+	if isNumber {
+		out = v.shiftBy(by.Negate())
+	}
+	if w.isTop || w.hasAddress() {
+		out = joinValues(out, anyNumber)
+	}
+	return out
 }
 
 // scaleValue is all products with a number.
