@@ -41,6 +41,7 @@ static bool open_bank(struct direct_bank *b) {
   b->context->leave = direct_leave;
   b->context->leave_unit = direct_leave_unit;
   b->context->miss = direct_miss;
+  b->context->settle = direct_settle;
   b->room = 1024;
   b->filled = malloc(b->room * sizeof *b->filled);
   b->units = calloc(UNIT_CACHE, sizeof *b->units);

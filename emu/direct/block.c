@@ -174,9 +174,12 @@ void direct_blocks_drop_address(struct direct_engine *e, uint64_t va) {
 
 // ---- making ----------------------------------------------------------------------------------
 
-// Reports whether the flags of a shift by CL can be found after it: CL is still there, and the count
-// is no more than the width.
-static bool is_counted_simply(const struct direct_insn *in) { return in->width >= 4 && !(in->writes & REGISTER_BIT(RCX)); }
+// Reports whether the flags of a shift by CL can be found after it: CL is still there, and no flag is
+// undefined because the count is the width or more.
+static bool is_counted_simply(const struct direct_insn *in) {
+  bool beyond = in->width < 4 && (in->mnemonic == ZYDIS_MNEMONIC_SHL || in->mnemonic == ZYDIS_MNEMONIC_SHR);
+  return !beyond && !(in->writes & REGISTER_BIT(RCX));
+}
 
 // Reports whether translated code has the instruction; otherwise C executes it.
 static bool is_translated(const struct direct_insn *in) {

@@ -34,6 +34,7 @@
 #define CONTEXT_RETURN_GPR 0x2c0
 #define CONTEXT_RETURN_RIP 0x340
 #define CONTEXT_RETURN_FLAGS 0x348
+#define CONTEXT_SETTLE 0x350       // address of direct_settle
 #define CONTEXT_BYTES 0x400
 
 // After the context: the table of targets of indirect jumps, by the low 16 bits of their

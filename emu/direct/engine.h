@@ -52,6 +52,7 @@ struct direct_context {
   uint8_t bounce[192];
   uint64_t return_gpr[16], return_rip;
   uint32_t return_flags, return_unused;
+  void (*settle)(void);
 };
 
 #define AT(field, offset) _Static_assert(offsetof(struct direct_context, field) == (offset), "context.h")
@@ -83,6 +84,7 @@ AT(bounce, CONTEXT_BOUNCE);
 AT(return_gpr, CONTEXT_RETURN_GPR);
 AT(return_rip, CONTEXT_RETURN_RIP);
 AT(return_flags, CONTEXT_RETURN_FLAGS);
+AT(settle, CONTEXT_SETTLE);
 _Static_assert(sizeof(struct direct_context) <= CONTEXT_BYTES, "context.h");
 #undef AT
 
@@ -326,6 +328,7 @@ void direct_trap(void);
 void direct_serialize(void);
 void direct_leave_fault(void);
 void direct_miss(void);
+void direct_settle(void);
 extern const char direct_ways_begin[], direct_ways_end[], direct_return_jump[];
 _Noreturn void direct_return_signal(const void *state, uint64_t components, const void *mask);
 

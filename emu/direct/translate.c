@@ -444,17 +444,24 @@ static void put_entry(struct translation *t) {
   if (b->needs_flags) {
     put_compare_memory(c, in_context(CONTEXT_FORMULA), 0);
     t->needs_flags = put_jump_if(c, CC_NZ);
+    t->flags_ready = offset_here(t);
   }
   put_swap_in(t);
   b->inner = offset_here(t);
 }
 
+// The flags are computed by direct_settle (settle.S), or by C if it cannot.
 static void put_needs_flags(struct translation *t) {
+  struct code *c = &t->c;
   if (!t->block->needs_flags) return;
-  patch_jump(t->needs_flags, t->c.at);
-  put_constant(&t->c, R11, t->block->pc);
-  put_store(&t->c, R11, in_context(CONTEXT_RIP));
+  const uint8_t *by_c = c->at;
+  put_constant(c, R11, t->block->pc);
+  put_store(c, R11, in_context(CONTEXT_RIP));
   put_leave(t, EXIT_FLAGS);
+  patch_jump(t->needs_flags, c->at);
+  put_constant(c, R10, (uint64_t)(uintptr_t)direct_executable(&t->e->code, by_c));
+  put_constant(c, R11, (uint64_t)(uintptr_t)direct_block_code(t->e, t->block, t->flags_ready));
+  put_jump_memory(c, in_context(CONTEXT_SETTLE));
 }
 
 void direct_translate(struct direct_engine *e, struct direct_block *b, const struct outline *o) {

@@ -54,7 +54,8 @@ struct translation {
   struct group group;
   unsigned log;                  // the register with the end of the raw log
   struct recorded recorded, recorded_before[BLOCK_INSNS];
-  uint8_t *needs_flags;
+  uint8_t *needs_flags;   // the jump of a block that needs them when they are not in SAVED_FLAGS
+  uint32_t flags_ready;   // where that block continues
   struct branch branches[BLOCK_INSNS];
   struct miss misses[2 * BLOCK_INSNS];
   unsigned nbranches, nmisses;
