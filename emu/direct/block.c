@@ -137,7 +137,10 @@ static void drop(struct direct_engine *e, struct direct_block *b) {
     if (*at) *at = b->next_in_page[k];
   }
   b->live = false;
-  e->units.epoch++;
+  for (unsigned k = 0; k < BANKS; k++) {
+    struct direct_block **cached = e->banks[k].blocks;
+    if (cached && cached[b->pc & (UNIT_CACHE - 1)] == b) cached[b->pc & (UNIT_CACHE - 1)] = NULL;
+  }
 }
 
 void direct_blocks_drop_page(struct direct_engine *e, uint64_t page) {
@@ -149,7 +152,6 @@ void direct_blocks_drop_page(struct direct_engine *e, uint64_t page) {
 void direct_block_check_apart(struct direct_engine *e, struct direct_block *b) {
   e->blocks->apart[b->pc & (UNIT_CACHE - 1)] = b->pc;
   drop(e, b);
-  direct_check_units(e);
 }
 
 static struct direct_block *first_of(struct direct_blocks *a, unsigned region) { return &a->all[1 + region * REGION_BLOCKS]; }
@@ -158,6 +160,7 @@ static void empty_region(struct direct_engine *e, unsigned region) {
   struct direct_blocks *a = e->blocks;
   for (uint32_t i = 0; i < a->regions[region].nblocks; i++) drop(e, first_of(a, region) + i);
   a->regions[region] = (struct direct_region){0};
+  e->units.epoch++;
 }
 
 // Drops the blocks of all address spaces that have instructions in the page of the address.
@@ -276,13 +279,14 @@ static bool add_insn(struct direct_engine *e, struct outline *o) {
   o->cost += in->cost;
   o->n++;
   o->next = in->class == CLASS_JUMP || in->class == CLASS_CALL ? in->target : pc + in->length;
-  if (closes_short_loop(o)) {
+  if (!o->is_short && closes_short_loop(o)) {
     o->unrolled = o->taken[o->n - 1] = true;
     o->next = in->target;
   } else if (o->unrolled && in->class == CLASS_JUMP_IF && find_insn(o, in->target) < o->n) {
     return false;  // as often as it fits in
   }
-  return !ends_block(in);
+  bool branches = in->class == CLASS_JUMP_IF || in->class == CLASS_JUMP || in->class == CLASS_CALL;
+  return !ends_block(in) && !(o->is_short && branches);
 }
 
 // Registers that the block does not use, for those that it uses of 10, 11 and the log's.
@@ -325,8 +329,20 @@ static void enter_tables(struct direct_engine *e, struct direct_block *b) {
   b->live = true;
 }
 
-// The block at pc; one without instructions if the first is for C. NULL: there is no code.
-static struct direct_block *make(struct direct_engine *e, uint64_t pc, bool apart) {
+// Reports whether a longer block can begin where this one does.
+static bool branches_on(const struct outline *o) {
+  const struct direct_insn *last = &o->insns[o->n - 1];
+  return last->class == CLASS_JUMP_IF || last->class == CLASS_JUMP || last->class == CLASS_CALL;
+}
+
+static void set_heat(struct direct_engine *e, const struct direct_block *b) {
+  uint16_t *heat = (uint16_t *)((uint8_t *)e->context + BANK_HEAT);
+  heat[direct_block_number(e, b)] = HEAT_START;
+}
+
+// The block at pc; one without instructions if the first is for C. NULL: there is no code. A block is
+// short at first: most code is executed a few times only.
+static struct direct_block *make(struct direct_engine *e, uint64_t pc, bool apart, bool is_short) {
   struct direct_blocks *a = e->blocks;
   struct direct_region *r = make_room(e);
   struct direct_block *b = first_of(a, a->region) + r->nblocks;
@@ -337,7 +353,7 @@ static struct direct_block *make(struct direct_engine *e, uint64_t pc, bool apar
   b->code = e->space->code;
   b->region = a->region;
   b->apart = apart || a->apart[pc & (UNIT_CACHE - 1)] == pc;
-  struct outline o = {.next = pc, .block = b, .registers = REGISTER_BIT(RSP)};
+  struct outline o = {.next = pc, .block = b, .registers = REGISTER_BIT(RSP), .is_short = is_short && !b->apart};
   while (o.n < BLOCK_INSNS && add_insn(e, &o)) continue;
   b->code = e->space->code;
   b->n = (uint8_t)o.n;
@@ -349,6 +365,8 @@ static struct direct_block *make(struct direct_engine *e, uint64_t pc, bool apar
     if (!add_pages(b, pc, n, phys)) b->pages = 1;
   } else {
     choose_registers(e, b, o.registers);
+    b->is_short = o.is_short && branches_on(&o);
+    if (b->is_short) set_heat(e, b);
     b->start = e->code.writable + UNIT_CODE_BYTES + a->region * REGION_BYTES + r->bytes;
     b->first_exit = 1 + a->region * REGION_EXITS + r->nexits;
     b->first_point = a->region * REGION_POINTS + r->npoints;
@@ -411,7 +429,18 @@ static struct direct_block *find(struct direct_engine *e, uint64_t pc, bool apar
 struct direct_block *direct_block_find(struct direct_engine *e, uint64_t pc, bool apart) {
   direct_float_park(e);
   struct direct_block *b = find(e, pc, apart);
-  if (!b) b = make(e, pc, apart);
+  if (!b) b = make(e, pc, apart, true);
   if (b && !apart) e->bank->blocks[pc & (UNIT_CACHE - 1)] = b;
+  return b;
+}
+
+// Replaces the short block at pc by a long one.
+struct direct_block *direct_block_lengthen(struct direct_engine *e, uint64_t pc) {
+  direct_float_park(e);
+  struct direct_block *b = find(e, pc, false);
+  if (b && !b->is_short) return b;
+  if (b) drop(e, b);
+  b = make(e, pc, false, false);
+  if (b) e->bank->blocks[pc & (UNIT_CACHE - 1)] = b;
   return b;
 }

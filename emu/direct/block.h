@@ -8,6 +8,7 @@
 #define BLOCK_INSNS 48u   // instructions of a block, at most
 #define UNROLL_INSNS 28u  // ... of a loop whose body it has several times
 #define BLOCK_COST 240u   // cycles of a block, at most
+#define HEAT_START 48u    // executions of a short block after which a long one takes its place
 #define BLOCK_PAGES 4u    // pages that a block's instructions lie in, at most
 
 // ---- flags --------------------------------------------------------------------------------
@@ -101,6 +102,7 @@ struct direct_block {
   // Registers that 10, 11 and, with a raw log, 15 have changed places with, or NO_REGISTER.
   uint8_t swapped[3];
   bool needs_flags, live;
+  bool is_short;                 // it ends at its first branch, and counts how often it is executed
   bool apart;                    // each access has a check of its own
   uint8_t crossings;             // in a row, see note_crossing
   uint64_t last_crossing;
@@ -150,6 +152,7 @@ struct direct_blocks {
 // What EXIT holds besides numbers of exits.
 #define EXIT_UNKNOWN 0x80000000u   // an indirect branch to RIP
 #define EXIT_FLAGS 0x80000001u     // a block needs SAVED_FLAGS
+#define EXIT_HOT 0x80000002u       // a short block has been executed often
 
 static inline const uint8_t *direct_block_code(const struct direct_engine *e, const struct direct_block *b, uint32_t at) {
   return direct_executable(&e->code, b->start + at);
@@ -171,11 +174,12 @@ struct outline {
   unsigned n, cost;
   uint64_t next;            // after the last, if it does not go elsewhere
   uint32_t registers;
-  bool unrolled;
+  bool unrolled, is_short;
   struct direct_block *block;
 };
 
 struct direct_block *direct_block_find(struct direct_engine *e, uint64_t pc, bool apart);
+struct direct_block *direct_block_lengthen(struct direct_engine *e, uint64_t pc);
 void direct_block_check_apart(struct direct_engine *e, struct direct_block *b);
 void direct_block_link(struct direct_engine *e, struct direct_exit *x, struct direct_block *to);
 void direct_block_target(struct direct_engine *e, struct direct_block *b);

@@ -235,7 +235,10 @@ static void undo_branch(struct direct_engine *e) {
 static bool follow_exit(struct direct_engine *e) {
   struct direct_context *c = e->context;
   uint32_t number = (uint32_t)c->exit;
-  if (number == EXIT_FLAGS) return true;
+  if (number == EXIT_FLAGS || number == EXIT_HOT) {
+    e->boundary = false;  // it is unknown, and nothing was used up
+    return true;
+  }
   if (number == EXIT_UNKNOWN) {
     e->boundary = true;
     if (is_canonical(c->rip)) return true;
@@ -256,7 +259,7 @@ static struct direct_block *block_at(struct direct_engine *e, uint64_t pc) {
 // Has the exit that was taken go to the block without C the next time.
 static void connect(struct direct_engine *e, struct direct_block *b) {
   uint32_t number = (uint32_t)e->context->exit;
-  if (number == EXIT_FLAGS) return;
+  if (number == EXIT_FLAGS || number == EXIT_HOT) return;
   direct_float_park(e);
   if (number == EXIT_UNKNOWN) {
     direct_block_target(e, b);
@@ -277,7 +280,8 @@ bool direct_run_blocks(struct direct_engine *e) {
   for (;;) {
     struct direct_context *c = e->context;
     uint64_t epoch = e->units.epoch;
-    struct direct_block *b = next == NEXT_APART ? block_apart(e) : block_at(e, c->rip);
+    bool hot = next == NEXT_BLOCK && (uint32_t)c->exit == EXIT_HOT;
+    struct direct_block *b = next == NEXT_APART ? block_apart(e) : hot ? direct_block_lengthen(e, c->rip) : block_at(e, c->rip);
     if (!b || !b->n) return ran;
     // Making a block may have taken the place of the one that was left.
     if (next == NEXT_BLOCK && epoch == e->units.epoch) connect(e, b);

@@ -44,6 +44,7 @@
 // read, and that hold no code) are in the other two, too.
 #define BANK_TARGETS 0x4000
 #define BANK_TARGETS_COUNT 0x10000
+#define BANK_HEAT 0x90000           // of each block that is short: see HEAT_START
 #define BANK_READ_PAGES 0x100000
 #define BANK_READ_BYTES 0x900000
 #define BANK_WRITE_PAGES 0x1100000

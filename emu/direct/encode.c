@@ -102,6 +102,14 @@ void put_compare_memory(struct code *c, struct place m, int8_t imm) {
   put8(c, (uint8_t)imm);
 }
 
+void put_decrement16(struct code *c, struct place m) {
+  put8(c, 0x66);
+  if (m.gs) put8(c, 0x65);
+  put_rex(c, 0, 0, m.index, m.base, false);
+  put8(c, 0xff);
+  put_modrm(c, 1, m);
+}
+
 void put_move_if(struct code *c, unsigned condition, unsigned to, unsigned from) {
   put_rex(c, 1, to, NO_REGISTER, from, false);
   put8(c, 0x0f);

@@ -448,6 +448,19 @@ static void put_entry(struct translation *t) {
   }
   put_swap_in(t);
   b->inner = offset_here(t);
+  if (!b->is_short) return;
+  put_decrement16(c, in_context(BANK_HEAT + 2 * direct_block_number(t->e, b)));
+  t->hot = put_jump_if(c, CC_Z);
+}
+
+static void put_hot(struct translation *t) {
+  struct code *c = &t->c;
+  if (!t->block->is_short) return;
+  patch_jump(t->hot, c->at);
+  put_swap_out(t);
+  put_constant(c, R11, t->block->pc);
+  put_store(c, R11, in_context(CONTEXT_RIP));
+  put_leave(t, EXIT_HOT);
 }
 
 // The flags are computed by direct_settle (settle.S), or by C if it cannot.
@@ -484,5 +497,6 @@ void direct_translate(struct direct_engine *e, struct direct_block *b, const str
   put_branches(&t);
   put_misses(&t);
   put_needs_flags(&t);
+  put_hot(&t);
   b->size = offset_here(&t);
 }

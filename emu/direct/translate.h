@@ -55,6 +55,7 @@ struct translation {
   unsigned log;                  // the register with the end of the raw log
   struct recorded recorded, recorded_before[BLOCK_INSNS];
   uint8_t *needs_flags;   // the jump of a block that needs them when they are not in SAVED_FLAGS
+  uint8_t *hot;           // the jump of a short block that has been executed often
   uint32_t flags_ready;   // where that block continues
   struct branch branches[BLOCK_INSNS];
   struct miss misses[2 * BLOCK_INSNS];
