@@ -54,22 +54,22 @@ var machineFlags = []struct {
 	{groupMachine, "unknown-syscalls", "unknown_syscalls", "effect of a system call that the machine lacks and programs need: stop the run, or answer enosys", stopOrENOSYS, ""},
 
 	{groupScheduling, "sched", "sched.policy", "scheduling policy: " + strings.Join(sched.PolicyNames(), ", "), policy, ""},
-	{groupScheduling, "quantum", "sched.quantum", "instructions of a turn (rr, random) or round (coredet), or cycles a core may run ahead of the others", number, perPolicy("quantum")},
-	{groupScheduling, "time-slice", "sched.time_slice", "cycles a thread keeps its core while others wait", number, perPolicy("time_slice")},
+	{groupScheduling, "quantum", "sched.quantum", "instructions of a turn (rr, random) or round (coredet), or cycles a core may run ahead of the others", positive, perPolicy("quantum")},
+	{groupScheduling, "time-slice", "sched.time_slice", "cycles a thread keeps its core while others wait", positive, perPolicy("time_slice")},
 	{groupScheduling, "jitter", "sched.jitter", "seeded noise of the cores' speed, as a fraction", fraction, perPolicy("jitter")},
 	{groupScheduling, "delay-rate", "sched.delay_rate", "probability that a delay is injected after a quantum", fraction, perPolicy("delay_rate")},
-	{groupScheduling, "delay-cycles", "sched.delay_cycles", "greatest length of an injected delay", number, perPolicy("delay_cycles")},
+	{groupScheduling, "delay-cycles", "sched.delay_cycles", "greatest length of an injected delay", positive, perPolicy("delay_cycles")},
 	{groupScheduling, "granularity", "sched.granularity", "places where a thread may lose its core: " + strings.Join(sched.Granularities(), ", "), granularity, perPolicy("granularity")},
-	{groupScheduling, "depth", "sched.depth", "bug depth: one more than the priority change points", number, perPolicy("depth")},
-	{groupScheduling, "length", "sched.length", "estimated instructions of the run, over which the change points are spread", number, perPolicy("length")},
-	{groupScheduling, "fairness", "sched.fairness", "instructions of others after which a waiting thread runs; of rr-sync, instructions without an operation after which a thread passes its turn on", number, perPolicy("fairness")},
+	{groupScheduling, "depth", "sched.depth", "bug depth: one more than the priority change points", positive, perPolicy("depth")},
+	{groupScheduling, "length", "sched.length", "estimated instructions of the run, over which the change points are spread", positive, perPolicy("length")},
+	{groupScheduling, "fairness", "sched.fairness", "instructions of others after which a waiting thread runs; of rr-sync, instructions without an operation after which a thread passes its turn on", positive, perPolicy("fairness")},
 
 	{groupMemory, "model", "memory.model", "memory model: " + strings.Join(memmodel.Names(), ", "), memoryModel, memmodel.SC.String()},
 	{groupMemory, "tso-engine", "memory.engine", "how waiting stores are kept: " + strings.Join(storebuffer.Engines(), ", ") + " (pages: tso alone)", engine, storebuffer.Exact},
 	{groupMemory, "commit", "memory.commit", "when stores become visible: " + strings.Join(storebuffer.Policies(), ", "), commit, perCommit("commit")},
-	{groupMemory, "commit-rate", "memory.rate", "probability that a store is committed before a quantum", fraction, perCommit("rate")},
-	{groupMemory, "commit-latency", "memory.latency", "cycles until a store is committed", number, perCommit("latency")},
-	{groupMemory, "store-buffer", "memory.capacity", "stores, or pages, that a core's buffer holds", number, perCommit("capacity")},
+	{groupMemory, "commit-rate", "memory.rate", "probability that a store is committed before a quantum", positiveFraction, perCommit("rate")},
+	{groupMemory, "commit-latency", "memory.latency", "cycles until a store is committed", positive, perCommit("latency")},
+	{groupMemory, "store-buffer", "memory.capacity", "stores, or pages, that a core's buffer holds", positive, perCommit("capacity")},
 
 	{groupFiles, "chdir", "dir", "the guest's working folder, an absolute guest path", folder, "the current folder"},
 	{groupFiles, "rootfs", "rootfs", "host folder to use as the guest's root", folder, "the host's own root, reduced to the files that programs need"},
@@ -218,6 +218,32 @@ func number() *flagValue {
 		}
 		return nil
 	}}
+}
+
+// positive is a number other than 0, which in options stands for the default.
+func positive() *flagValue {
+	value := number()
+	isNumber := value.check
+	value.check = func(text string) error {
+		if n, err := strconv.ParseUint(text, 10, 64); err == nil && n == 0 {
+			return form("a whole number from 1 on")
+		}
+		return isNumber(text)
+	}
+	return value
+}
+
+// positiveFraction is a fraction other than 0, which in options stands for the default.
+func positiveFraction() *flagValue {
+	value := fraction()
+	isNumber := value.check
+	value.check = func(text string) error {
+		if x, err := strconv.ParseFloat(text, 64); err == nil && x == 0 {
+			return form("a number above 0, up to 1")
+		}
+		return isNumber(text)
+	}
+	return value
 }
 
 func fraction() *flagValue {

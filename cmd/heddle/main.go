@@ -275,9 +275,17 @@ func noArgs(c *cobra.Command, args []string) error {
 	return nil
 }
 
-func oneFile(c *cobra.Command, args []string) error {
-	if len(args) != 1 {
-		return errUsage.New(fmt.Sprintf("%d files are named where one is needed", len(args)), c.CommandPath())
+// oneName checks that there is one argument, which names a thing.
+func oneName(c *cobra.Command, args []string, thing string) error {
+	switch len(args) {
+	case 0:
+		return errUsage.New("no "+thing+" is named", c.CommandPath())
+	case 1:
+		return nil
 	}
-	return nil
+	return errUsage.New(fmt.Sprintf("%d %ss are named where one is needed", len(args), thing), c.CommandPath())
+}
+
+func oneFile(c *cobra.Command, args []string) error {
+	return oneName(c, args, "file")
 }

@@ -14,12 +14,7 @@ func (a *app) manCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "man DIR",
 		Short: "Write man pages of all commands to a folder",
-		Args: func(c *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return errUsage.New(fmt.Sprintf("%d folders are named where one is needed", len(args)), c.CommandPath())
-			}
-			return nil
-		},
+		Args:  func(c *cobra.Command, args []string) error { return oneName(c, args, "folder") },
 		RunE: func(c *cobra.Command, args []string) error {
 			paths, err := cli.WriteManPages(args[0], c.Root(), versionLine(), outfile.WriteBytes)
 			if err != nil {

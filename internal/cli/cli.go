@@ -8,6 +8,7 @@ package cli
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -213,9 +214,28 @@ func ExplainFlagError(c *cobra.Command, err error) Problem {
 // allowedOf is the form that a flag allows: the reason itself, unless it is in Go's words.
 func allowedOf(f *pflag.Flag, reason string) string {
 	if f != nil && (strings.Contains(reason, "strconv.") || strings.HasPrefix(reason, "time: ") || strings.HasPrefix(reason, "parsing ")) {
-		return allowedForm(f)
+		form := allowedForm(f)
+		if bound := largestOf(f); bound != "" && strings.Contains(reason, "value out of range") {
+			form += " up to " + bound
+		}
+		return form
 	}
 	return reason
+}
+
+// largestOf is the largest number that a flag's type holds, or empty.
+func largestOf(f *pflag.Flag) string {
+	switch f.Value.Type() {
+	case "int", "int64":
+		return fmt.Sprint(math.MaxInt64)
+	case "uint", "uint64":
+		return fmt.Sprint(uint64(math.MaxUint64))
+	case "int32":
+		return fmt.Sprint(math.MaxInt32)
+	case "uint32":
+		return fmt.Sprint(uint32(math.MaxUint32))
+	}
+	return ""
 }
 
 // cutQuoted cuts a quoted Go string off the start of a text.

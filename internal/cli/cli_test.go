@@ -75,16 +75,17 @@ Weft:
 // of Go.
 func TestFlagErrorsAreInPlainWords(t *testing.T) {
 	for line, want := range map[string]Problem{
-		"--thraeds 3":     {Text: "there is no flag --thraeds (did you mean --threads?)"},
-		"--thread=3":      {Text: "there is no flag --thread (did you mean --threads?)"},
-		"--zzz":           {Text: "there is no flag --zzz"},
-		"-x":              {Text: "there is no flag -x"},
-		"--threads":       {Text: "--threads needs a value"},
-		"--threads many":  {Flag: "threads", Found: `"many"`, Allowed: "a whole number"},
-		"--threads 1e99":  {Flag: "threads", Found: `"1e99"`, Allowed: "a whole number"},
-		"--tension tight": {Flag: "tension", Found: `"tight"`, Allowed: "a number"},
-		"--rest long":     {Flag: "rest", Found: `"long"`, Allowed: "a duration, such as 90s, 5m or 2h"},
-		"--loud=maybe":    {Flag: "loud", Found: `"maybe"`, Allowed: "true or false"},
+		"--thraeds 3":                   {Text: "there is no flag --thraeds (did you mean --threads?)"},
+		"--thread=3":                    {Text: "there is no flag --thread (did you mean --threads?)"},
+		"--zzz":                         {Text: "there is no flag --zzz"},
+		"-x":                            {Text: "there is no flag -x"},
+		"--threads":                     {Text: "--threads needs a value"},
+		"--threads many":                {Flag: "threads", Found: `"many"`, Allowed: "a whole number"},
+		"--threads 1e99":                {Flag: "threads", Found: `"1e99"`, Allowed: "a whole number"},
+		"--threads 9223372036854775808": {Flag: "threads", Found: `"9223372036854775808"`, Allowed: "a whole number up to 9223372036854775807"},
+		"--tension tight":               {Flag: "tension", Found: `"tight"`, Allowed: "a number"},
+		"--rest long":                   {Flag: "rest", Found: `"long"`, Allowed: "a duration, such as 90s, 5m or 2h"},
+		"--loud=maybe":                  {Flag: "loud", Found: `"maybe"`, Allowed: "true or false"},
 	} {
 		_, sub := sampleCommand()
 		err := sub.ParseFlags(strings.Fields(line))
