@@ -170,7 +170,7 @@ func (a *app) run(ctx context.Context, flags *pflag.FlagSet, f runFlags, args []
 
 // addTimeLimitFlag defines the flag of commands that run programs.
 func addTimeLimitFlag(flags *pflag.FlagSet, limit *time.Duration) {
-	flags.DurationVar(limit, "time-limit", 0, "end a run that takes the host longer than `DURATION`, like 90s or 2h, with status 123; where it ends depends on the host's speed")
+	flags.DurationVar(limit, "time-limit", 0, "end a run that takes the host longer than `DURATION`, like 90s or 2h, with status 123; where it ends depends on the host's speed; 0: no limit")
 	cli.Group(flags, groupLimits, "time-limit")
 }
 
