@@ -94,14 +94,8 @@ enum heddle_decoded heddle_decode_next(struct heddle_cpu *cpu, uint64_t pc, Zydi
   return len < sizeof code ? HEDDLE_DECODED_CUT : HEDDLE_DECODED_INVALID;
 }
 
-// Reports whether the instruction has an operand in memory, besides the stack slot that it pushes
-// or pops.
-bool heddle_has_operand(const ZydisDecodedInstruction *in) {
-  if (in->meta.category == ZYDIS_CATEGORY_STRINGOP) return true;
-  return (in->attributes & ZYDIS_ATTRIB_HAS_MODRM) && in->raw.modrm.mod != 3;
-}
-
-static bool touches_memory(const ZydisDecodedInstruction *in) {
+// Reports whether the instruction accesses memory, its stack slot included.
+bool heddle_touches_memory(const ZydisDecodedInstruction *in) {
   if ((in->attributes & ZYDIS_ATTRIB_HAS_MODRM) && in->raw.modrm.mod != 3)
     return in->mnemonic != ZYDIS_MNEMONIC_LEA && in->mnemonic != ZYDIS_MNEMONIC_NOP;
   switch (in->meta.category) {
@@ -127,7 +121,7 @@ uint32_t heddle_highest_cost(const struct heddle_cpu *cpu) {
 uint32_t heddle_cost(struct heddle_cpu *cpu, const ZydisDecodedInstruction *in, uint8_t *flags) {
   const struct heddle_costs *c = &cpu->costs;
   uint32_t cost = c->instruction;
-  if (touches_memory(in)) cost += c->memory;
+  if (heddle_touches_memory(in)) cost += c->memory;
   if (in->meta.category == ZYDIS_CATEGORY_CALL || in->meta.category == ZYDIS_CATEGORY_RET) cost += c->check;
   if (heddle_is_pause(in)) *flags |= HEDDLE_BLOCK_PAUSE;
   if (heddle_sse_special(in) || is_misread(in)) *flags |= HEDDLE_BLOCK_SPECIAL;

@@ -118,7 +118,7 @@ bool heddle_decode(struct heddle_cpu *cpu, uint64_t pc, ZydisDecodedInstruction 
 enum heddle_decoded heddle_decode_next(struct heddle_cpu *cpu, uint64_t pc, ZydisDecodedInstruction *in);
 uint32_t heddle_highest_cost(const struct heddle_cpu *cpu);
 uint32_t heddle_cost(struct heddle_cpu *cpu, const ZydisDecodedInstruction *in, uint8_t *flags);
-bool heddle_has_operand(const ZydisDecodedInstruction *in);
+bool heddle_touches_memory(const ZydisDecodedInstruction *in);
 enum heddle_kind heddle_kind_of(const ZydisDecodedInstruction *in);
 struct heddle_block_facts heddle_measure_block(struct heddle_cpu *cpu, uint64_t pc, uint64_t end);
 struct heddle_block *heddle_describe_block(struct heddle_cpu *cpu, uint64_t pc, uint32_t size);

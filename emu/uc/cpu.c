@@ -1,8 +1,7 @@
 #include "run.h"
 
-#include "buffers.h"
 #include "sse.h"
-#include "private.h"
+#include "storehook.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -44,7 +43,7 @@ static void update_caches(struct heddle_cpu *cpu) {
   cpu->logs.memory.epoch++;
   cpu->logs.memory.flush = false;
   uc_ctl_flush_tlb(cpu->engine.uc);
-  if (cpu->buffers) heddle_buffers_flushed(cpu->buffers);
+  if (cpu->store_hook) heddle_store_hook_flushed(cpu);
   cpu->engine.cached_space = cpu->space;
   cpu->engine.cached_version = cpu->space->version;
 }
@@ -181,8 +180,8 @@ static enum heddle_stop run_loop(struct heddle_cpu *cpu) {
   enum heddle_stop why;
   cpu->run.state = HEDDLE_STATE_BLOCKS;
   cpu->logs.atomics.at = false;
-  bool stays = heddle_inside_resume(cpu);
-  why = stays ? HEDDLE_STOP_BUDGET : heddle_inside_finish(cpu);
+  bool stays = heddle_inside_stay(&cpu->inside);
+  why = stays ? HEDDLE_STOP_BUDGET : heddle_inside_finish(&cpu->inside);
   while (!why) {
     cpu->run.state = HEDDLE_STATE_BLOCKS;
     if (cpu->run.rest_end && (why = heddle_finish_block(cpu))) break;
@@ -196,7 +195,7 @@ static enum heddle_stop run_loop(struct heddle_cpu *cpu) {
   }
   enum heddle_stop inside = HEDDLE_STOP_NONE;
   bool at_point = cpu->run.state == HEDDLE_STATE_AT_POINT;
-  if (why == HEDDLE_STOP_BUDGET && !at_point) inside = heddle_inside_end_run(cpu, get_rip(cpu));
+  if (why == HEDDLE_STOP_BUDGET && !at_point) inside = heddle_inside_end(&cpu->inside, get_rip(cpu));
   if (inside) why = inside;
   heddle_log_flush(cpu);
   cpu->run.instructions = heddle_cpu_instructions_now(cpu);
@@ -329,6 +328,7 @@ int heddle_cpu_init(struct heddle_cpu *cpu, uc_engine *uc, struct heddle_ram *ra
   cpu->ram = ram;
   cpu->cores = cores;
   cpu->tsc_multiplier = 1024;
+  heddle_cpu_init_inside(cpu);
   cpu->run.last_block = &heddle_no_block;
   cpu->run.outcomes = 1;
   cpu->run.outcomes_full = (uint64_t)1 << HEDDLE_LOG_MOST;
@@ -373,7 +373,7 @@ void heddle_cpu_close(struct heddle_cpu *cpu) {
   heddle_log_close(&cpu->logs.flow);
   heddle_atomics_close(cpu);
   heddle_insns_close(&cpu->logs.instructions);
-  heddle_buffers_close(cpu);
-  heddle_private_close(cpu);
+  heddle_store_hook_close(cpu);
+  heddle_cpu_close_private(cpu);
   heddle_mem_close(cpu);
 }

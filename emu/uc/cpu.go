@@ -8,7 +8,7 @@
 package uc
 
 /*
-#cgo CFLAGS: -std=c11 -O2 -Wall -Wextra -Werror -I${SRCDIR}/../mem -I${SRCDIR}/../memlog -I${SRCDIR}/../insn
+#cgo CFLAGS: -std=c11 -O2 -Wall -Wextra -Werror -I${SRCDIR}/../mem -I${SRCDIR}/../memlog -I${SRCDIR}/../insn -I${SRCDIR}/../stores
 #cgo pkg-config: unicorn
 #cgo LDFLAGS: -lZydis
 #include <stdlib.h>
@@ -237,15 +237,10 @@ func (c *CPU) Run(l arch.Limit) arch.Stop {
 		flags |= C.HEDDLE_RUN_PASS
 	}
 	c.c.stops.pauses.stops_from = C.uint64_t(l.PauseAfter)
-	c.c.run.inside_choice = C.uint32_t(l.Inside)
+	c.insides().Prepare(&l)
 	instructions := unlimitedIfZero(l.Instructions)
 	if l.Immediately {
 		instructions = 0
-	}
-	if l.From == nil {
-		c.c.run.interrupted.n = 0
-	} else {
-		*(*arch.Interrupted)(unsafe.Pointer(&c.c.run.interrupted)) = *l.From
 	}
 	from, to := c.takeSwitch()
 	return c.finishRun(C.heddle_cpu_run_other(
@@ -278,10 +273,7 @@ func (c *CPU) finishRun(why uint32) arch.Stop {
 		Repeated: uint64(c.c.logs.flow.repeated),
 	}
 	if s.Reason == arch.StopBudget {
-		s.Inside = uint8(c.c.run.interrupted.done)
-		if c.c.run.interrupted.n == 0 {
-			s.Inside = 0
-		}
+		s.Inside = c.insides().Done()
 	}
 	if s.Reason == arch.StopEngine {
 		s.Err = fmt.Errorf("the engine failed: %w", uc.UcError(c.c.run.error))
@@ -374,8 +366,6 @@ func (c *CPU) Transcendental() bool { return bool(c.c.transcendental) }
 
 // The numbers are those of C. A difference does not compile.
 const (
-	_ = -(uint(arch.StopBudget) ^ uint(C.HEDDLE_STOP_BUDGET))
-	_ = -(uint(arch.StopLog) ^ uint(C.HEDDLE_STOP_LOG))
 	_ = -(uint(arch.Read|arch.Write|arch.Exec) ^ uint(C.HEDDLE_PTE_PERM))
 	_ = -(uint(arch.AccessFetch) ^ uint(C.HEDDLE_FETCH))
 	_ = -(uint(arch.NoMemory) ^ uint(C.HEDDLE_WALK_NO_MEMORY))

@@ -7,29 +7,16 @@
 
 #include "atomics.h"
 #include "block.h"
+#include "buffers.h"
 #include "inside.h"
-#include "operands.h"
 #include "insnlog.h"
 #include "log.h"
 #include "memorylog.h"
 #include "memory.h"
+#include "operands.h"
 #include "pause.h"
-
-// The reason why a run stopped.
-enum heddle_stop {
-  HEDDLE_STOP_NONE,
-  HEDDLE_STOP_BUDGET,      // the budget of instructions or cycles is used up
-  HEDDLE_STOP_SYSCALL,     // after a SYSCALL instruction
-  HEDDLE_STOP_FAULT,       // page fault; the instruction has had no effect
-  HEDDLE_STOP_NO_MEMORY,   // a page had to be copied, and no page is left
-  HEDDLE_STOP_EXCEPTION,   // exception: see vector and the PC, which is at the instruction
-  HEDDLE_STOP_INTERRUPT,   // INT n or INT3: see vector; the PC is after the instruction
-  HEDDLE_STOP_BREAKPOINT,  // at a breakpoint, before its instruction
-  HEDDLE_STOP_PAUSE,       // after a PAUSE instruction
-  HEDDLE_STOP_SYNC,        // before an atomic instruction or fence
-  HEDDLE_STOP_ENGINE,      // failure of the engine: see error
-  HEDDLE_STOP_LOG,         // a log is full, or the run is polled; before a block
-};
+#include "private.h"
+#include "stop.h"
 
 // Flags of a run: additional reasons to stop.
 #define HEDDLE_RUN_EXACT 1u  // stop at the first instruction at or after a budget
@@ -128,11 +115,6 @@ struct heddle_run {
   // The instruction at which straight-line code continues that the engine has cut, 0: none. No budget
   // is examined there: where the engine cuts depends on its hooks.
   uint64_t fallthrough_pc;
-
-  // Where the run may end inside an instruction (see inside.h), and the instruction that the loaded
-  // thread is inside, at the start or end of the run.
-  uint32_t inside_choice;
-  struct heddle_inside interrupted;
 };
 
 // The instructions before which runs stop, besides those of RUN_SYNC and the like.
@@ -200,7 +182,10 @@ struct heddle_cpu {
   struct heddle_ram *ram;
   struct heddle_space *space;                 // of the loaded thread
   struct heddle_buffers *buffers;             // NULL: stores are visible at once
+  struct heddle_store_hook *store_hook;       // ... and what reports stores to them
   struct heddle_private_pages *private_pages; // NULL: all cores see the same pages
+
+  struct heddle_insides inside;               // where the run may end inside an instruction
 
   // Values that the guest can read.
   uint32_t core, cores;
@@ -238,6 +223,10 @@ int heddle_cpu_points(struct heddle_cpu *cpu, const uint64_t *sorted, size_t n);
 uint64_t heddle_cpu_fault_address(struct heddle_cpu *cpu);
 bool heddle_cpu_operand(struct heddle_cpu *cpu, uint64_t pc, uint64_t *at);
 bool heddle_cpu_repetition_over(struct heddle_cpu *cpu);
+bool heddle_cpu_decode_at(struct heddle_cpu *cpu, uint64_t pc, struct heddle_regs *regs, struct heddle_insn *out);
+int heddle_cpu_accesses(struct heddle_cpu *cpu, uint64_t pc, ZydisDecodedInstruction *in, struct heddle_insn_access *out,
+                        int most);
+int heddle_cpu_open_private(struct heddle_cpu *cpu);
 size_t heddle_cpu_operands(struct heddle_cpu *cpu, struct heddle_operand *out);
 void heddle_cpu_cpuid(const struct heddle_cpu *cpu, uint32_t leaf, uint32_t subleaf, uint32_t out[4]);
 int heddle_cpu_log(struct heddle_cpu *cpu, bool timed);

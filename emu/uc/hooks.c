@@ -2,8 +2,7 @@
 // exceptions. The block hooks are the hottest code of heddle.
 #include "run.h"
 
-#include "buffers.h"
-#include "private.h"
+#include "storehook.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -72,7 +71,7 @@ static bool examine_block(struct heddle_cpu *cpu, const struct heddle_block *b) 
   bool inside = heddle_block_flags(b) & look;
   inside |= heddle_block_count(b) > until_halt(cpu);
   bool last = heddle_block_count(b) > cpu->run.instructions_left || heddle_block_cost(b) > cpu->run.cycles_left;
-  if (!inside && last) inside = heddle_inside_may_end(cpu, pc, heddle_block_end(b));
+  if (!inside && last) inside = heddle_cpu_ends_inside(cpu, pc, heddle_block_end(b));
   if (!inside && (exceeds_cycles(cpu, b) || heddle_block_count(b) > until_exact_end(cpu))) inside = !arm_point(cpu, b);
   if (inside) {
     // The run loop steps through the block.
@@ -83,7 +82,7 @@ static bool examine_block(struct heddle_cpu *cpu, const struct heddle_block *b) 
     return true;
   }
   if (cpu->private_pages && (heddle_block_flags(b) & (HEDDLE_BLOCK_SYNC | HEDDLE_BLOCK_ORDER)))
-    cpu->private_pages->must_drain = true;
+    heddle_private_orders(cpu->private_pages);
   if (heddle_block_flags(b) & HEDDLE_BLOCK_PAUSE) {
     cpu->run.state = HEDDLE_STATE_PAUSING;
     cpu->run.tag = HEDDLE_NO_TAG;
@@ -293,7 +292,7 @@ static bool on_fill(uc_engine *uc, uint64_t va, uc_mem_type type, uc_tlb_entry *
   // already, it would not report the first fetch.
   if ((pte & HEDDLE_PTE_EXEC) && (cpu->ram->flags[page] & HEDDLE_PAGE_CODE)) perms |= UC_PROT_EXEC;
   if (cpu->logs.memory.on) heddle_mem_filled(&cpu->logs.memory, va, page, type, &perms);
-  if (cpu->buffers) heddle_buffers_filled(cpu->buffers, va, page, type, &perms);
+  if (cpu->store_hook) heddle_store_hook_filled(cpu, va, page, type, &perms);
   out->perms = (uc_prot)perms;
   return true;
 }

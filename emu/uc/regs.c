@@ -1,6 +1,5 @@
 // Registers in batches, floating-point state, CPUID, operands of instructions, addresses of faults.
 #include "run.h"
-#include "inside.h"
 #include "sse.h"
 
 #include <string.h>
@@ -160,7 +159,7 @@ void heddle_cpu_cpuid(const struct heddle_cpu *cpu, uint32_t leaf, uint32_t subl
 
 // Decodes the instruction at pc, which the loaded thread is about to execute; regs receives the
 // thread's registers.
-static bool decode_at(struct heddle_cpu *cpu, uint64_t pc, struct heddle_regs *regs, struct heddle_insn *out) {
+bool heddle_cpu_decode_at(struct heddle_cpu *cpu, uint64_t pc, struct heddle_regs *regs, struct heddle_insn *out) {
   uint8_t code[ZYDIS_MAX_INSTRUCTION_LENGTH];
   size_t len = heddle_space_code(cpu->space, pc, code, sizeof code);
   heddle_cpu_get_regs(cpu, regs);
@@ -173,15 +172,7 @@ static bool decode_at(struct heddle_cpu *cpu, uint64_t pc, struct heddle_regs *r
 bool heddle_cpu_operand(struct heddle_cpu *cpu, uint64_t pc, uint64_t *at) {
   struct heddle_regs regs;
   struct heddle_insn i;
-  return decode_at(cpu, pc, &regs, &i) && heddle_insn_first_operand(&i, at);
-}
-
-bool heddle_cpu_store_of(struct heddle_cpu *cpu, uint64_t pc, uint64_t *at, uint32_t *size) {
-  struct heddle_regs regs;
-  struct heddle_insn i;
-  if (!decode_at(cpu, pc, &regs, &i) || !heddle_insn_store(&i, at, size)) return false;
-  bool crosses = (*at & (HEDDLE_PAGE_SIZE - 1)) + *size > HEDDLE_PAGE_SIZE;
-  return *size <= (crosses ? 8 : 16);
+  return heddle_cpu_decode_at(cpu, pc, &regs, &i) && heddle_insn_first_operand(&i, at);
 }
 
 // Finds the loads, then the stores, of the instruction at pc, which has not changed the registers
@@ -190,7 +181,7 @@ int heddle_cpu_accesses(struct heddle_cpu *cpu, uint64_t pc, ZydisDecodedInstruc
                         int most) {
   struct heddle_regs regs;
   struct heddle_insn i;
-  if (!decode_at(cpu, pc, &regs, &i)) return -1;
+  if (!heddle_cpu_decode_at(cpu, pc, &regs, &i)) return -1;
   *in = i.in;
   return heddle_insn_accesses(&i, out, most);
 }
@@ -206,7 +197,7 @@ bool heddle_cpu_repetition_over(struct heddle_cpu *cpu) {
 size_t heddle_cpu_operands(struct heddle_cpu *cpu, struct heddle_operand *out) {
   struct heddle_regs regs;
   struct heddle_insn i;
-  return decode_at(cpu, get_rip(cpu), &regs, &i) ? heddle_insn_operands(&i, out) : 0;
+  return heddle_cpu_decode_at(cpu, get_rip(cpu), &regs, &i) ? heddle_insn_operands(&i, out) : 0;
 }
 
 // Returns the exact address of the last page fault. The engine reports the page; the rest follows
@@ -219,7 +210,7 @@ uint64_t heddle_cpu_fault_address(struct heddle_cpu *cpu) {
   struct heddle_regs regs;
   struct heddle_insn i;
   struct heddle_operand all[HEDDLE_OPERANDS];
-  size_t n = decode_at(cpu, pc, &regs, &i) ? heddle_insn_operands(&i, all) : 0;
+  size_t n = heddle_cpu_decode_at(cpu, pc, &regs, &i) ? heddle_insn_operands(&i, all) : 0;
   for (size_t k = 0; k < n; k++) {
     uint64_t at = all[k].at, size = all[k].size ? all[k].size : 1;
     if (at + size > page && at < page + HEDDLE_PAGE_SIZE) return at < page ? page : at;

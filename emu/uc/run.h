@@ -24,10 +24,9 @@ enum heddle_stop heddle_step_block(struct heddle_cpu *cpu, uint64_t from, uint64
 void heddle_pass_end(struct heddle_cpu *cpu, uint64_t pc);
 enum heddle_stop heddle_finish_block(struct heddle_cpu *cpu);
 enum heddle_stop heddle_step_instruction(struct heddle_cpu *cpu, uint64_t pc);
-enum heddle_stop heddle_inside_end_run(struct heddle_cpu *cpu, uint64_t pc);
-bool heddle_inside_may_end(struct heddle_cpu *cpu, uint64_t pc, uint64_t end);
-bool heddle_inside_resume(struct heddle_cpu *cpu);
-enum heddle_stop heddle_inside_finish(struct heddle_cpu *cpu);
+void heddle_cpu_init_inside(struct heddle_cpu *cpu);
+bool heddle_cpu_ends_inside(struct heddle_cpu *cpu, uint64_t pc, uint64_t end);
+void heddle_cpu_close_private(struct heddle_cpu *cpu);
 
 static inline uint64_t get_rip(struct heddle_cpu *cpu) {
   uint64_t rip = 0;

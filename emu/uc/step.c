@@ -2,9 +2,7 @@
 // between two instructions.
 #include "run.h"
 
-#include "buffers.h"
 #include "sse.h"
-#include "private.h"
 
 #define FLAG_ZF 0x40u
 #define FLAG_TF 0x100u
@@ -115,7 +113,7 @@ static enum heddle_stop step_alone(struct heddle_cpu *cpu, uint64_t pc) {
   }
   if (cpu->logs.flow.on) heddle_log_code(cpu, pc, in.length);
   bool atomic = heddle_atomic_begin(cpu, pc, &in);
-  if (cpu->private_pages) heddle_private_step(cpu->private_pages, pc, &in);
+  if (cpu->private_pages) heddle_private_alone(cpu->private_pages, pc, &in);
   uint32_t order = cpu->buffers ? heddle_order_of(&in) : 0;
   if (order) heddle_buffers_before(cpu->buffers, order);
   uint64_t lengths[2];
@@ -161,7 +159,7 @@ void heddle_pass_end(struct heddle_cpu *cpu, uint64_t pc) {
 enum heddle_stop heddle_step_block(struct heddle_cpu *cpu, uint64_t from, uint64_t end) {
   uint64_t pc = from, last, start = cpu->run.step_from;
   do {
-    enum heddle_stop inside = heddle_inside_end_run(cpu, pc);
+    enum heddle_stop inside = heddle_inside_end(&cpu->inside, pc);
     if (inside == HEDDLE_STOP_FAULT || inside == HEDDLE_STOP_NO_MEMORY) keep_rest(cpu, end, true);
     if (inside) return inside;
     if (is_at_exact_end(cpu)) return HEDDLE_STOP_BUDGET;

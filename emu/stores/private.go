@@ -1,8 +1,7 @@
-package uc
+package stores
 
 /*
 #include <stdlib.h>
-#include "cpu.h"
 #include "private.h"
 
 #cgo noescape heddle_private_begin
@@ -25,57 +24,58 @@ import (
 	"slices"
 	"unsafe"
 
-	uc "github.com/unicorn-engine/unicorn/bindings/go/unicorn"
-
 	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/emu/mem"
 	"github.com/heddle-dmt/heddle/internal/deepcopy"
 )
 
-// privatePages is an emu.PrivatePages. There are no hooks: the costs are faults at the first stores
+// PrivatePages is an emu.PrivatePages. There are no hooks: the costs are faults at the first stores
 // to shared pages, and address translations that are dropped when another thread runs.
-type privatePages struct{ cpu *CPU }
-
-// SharedInSnapshot marks that copies of the machine's state share the engine.
-func (p *privatePages) SharedInSnapshot() {}
-
-// UsePrivatePages implements emu.CPU.
-func (c *CPU) UsePrivatePages() (emu.PrivatePages, error) {
-	if code := C.heddle_private_open(c.c); code != 0 {
-		return nil, fmt.Errorf("give cores private pages: %w", uc.UcError(code))
-	}
-	return &privatePages{c}, nil
+type PrivatePages struct {
+	c   *C.struct_heddle_private_pages
+	ram *mem.RAM
 }
 
+var _ emu.PrivatePages = (*PrivatePages)(nil)
+
+// NewPrivatePages returns the private pages of an engine, a struct heddle_private_pages that it
+// keeps.
+func NewPrivatePages(ofEngine unsafe.Pointer, ram *mem.RAM) *PrivatePages {
+	return &PrivatePages{(*C.struct_heddle_private_pages)(ofEngine), ram}
+}
+
+// SharedInSnapshot marks that copies of the machine's state share the engine.
+func (p *PrivatePages) SharedInSnapshot() {}
+
 // Begin implements emu.PrivatePages.
-func (p *privatePages) Begin(k arch.CoreID, t arch.ThreadID) {
-	C.heddle_private_begin(p.cpu.c.private_pages, C.uint32_t(k), C.uint32_t(t))
+func (p *PrivatePages) Begin(k arch.CoreID, t arch.ThreadID) {
+	C.heddle_private_begin(p.c, C.uint32_t(k), C.uint32_t(t))
 }
 
 // End implements emu.PrivatePages.
-func (p *privatePages) End() (drains bool) {
-	return bool(C.heddle_private_end(p.cpu.c.private_pages))
+func (p *PrivatePages) End() (drains bool) {
+	return bool(C.heddle_private_end(p.c))
 }
 
 // Drain implements emu.PrivatePages.
-func (p *privatePages) Drain(k arch.CoreID) {
-	C.heddle_private_drain(p.cpu.c.private_pages, C.uint32_t(k))
+func (p *PrivatePages) Drain(k arch.CoreID) {
+	C.heddle_private_drain(p.c, C.uint32_t(k))
 }
 
 // Waiting implements emu.PrivatePages.
-func (p *privatePages) Waiting(k arch.CoreID) (pages int, made arch.Cycles) {
+func (p *PrivatePages) Waiting(k arch.CoreID) (pages int, made arch.Cycles) {
 	c := p.corePages(int(k))
 	return int(c.n), arch.Cycles(c.made)
 }
 
-func (p *privatePages) corePages(k int) *C.struct_heddle_core_pages {
-	return (*C.struct_heddle_core_pages)(unsafe.Add(unsafe.Pointer(p.cpu.c.private_pages.cores), uintptr(k)*C.sizeof_struct_heddle_core_pages))
+func (p *PrivatePages) corePages(k int) *C.struct_heddle_core_pages {
+	return (*C.struct_heddle_core_pages)(unsafe.Add(unsafe.Pointer(p.c.cores), uintptr(k)*C.sizeof_struct_heddle_core_pages))
 }
 
 // savedPages is an emu.SavedPages.
 type savedPages struct {
-	pages  *privatePages
+	pages  *PrivatePages
 	state  []uint32
 	copies []savedPage
 }
@@ -89,17 +89,17 @@ type savedPage struct {
 }
 
 // Save implements emu.PrivatePages.
-func (p *privatePages) Save() emu.SavedPages {
-	c := p.cpu.c.private_pages
+func (p *PrivatePages) Save() emu.SavedPages {
+	c := p.c
 	s := &savedPages{pages: p}
-	fresh := int(ramInC(p.cpu.ram).fresh)
+	fresh := int(p.c.ram.fresh)
 	s.state = slices.Clone(unsafe.Slice((*uint32)(unsafe.Pointer(c.state)), fresh))
 	copies := unsafe.Slice(c.copies, int(c.ncopies))
 	for k := range int(c.ncores) {
 		core := p.corePages(k)
 		for _, i := range unsafe.Slice(core.copies, int(core.n)) {
 			s.copies = append(s.copies, savedPage{arch.CoreID(k), arch.ThreadID(core.thread), arch.Cycles(core.made), copies[i]})
-			p.cpu.ram.Ref(mem.Page(copies[i].own))
+			p.ram.Ref(mem.Page(copies[i].own))
 		}
 	}
 	return s
@@ -109,7 +109,7 @@ func (p *privatePages) Save() emu.SavedPages {
 func (s *savedPages) CopyForSnapshot(*deepcopy.Copier) any {
 	n := &savedPages{s.pages, slices.Clone(s.state), slices.Clone(s.copies)}
 	for i := range n.copies {
-		s.pages.cpu.ram.Ref(mem.Page(n.copies[i].page.own))
+		s.pages.ram.Ref(mem.Page(n.copies[i].page.own))
 	}
 	return n
 }
@@ -117,18 +117,18 @@ func (s *savedPages) CopyForSnapshot(*deepcopy.Copier) any {
 // Release implements emu.SavedPages.
 func (s *savedPages) Release() {
 	for i := range s.copies {
-		C.heddle_private_unref(s.pages.cpu.c.private_pages, s.copies[i].page.own)
+		C.heddle_private_unref(s.pages.c, s.copies[i].page.own)
 	}
 	s.copies = nil
 }
 
 // Load implements emu.SavedPages.
 func (s *savedPages) Load(space func(arch.ThreadID) *mem.Space) {
-	c := s.pages.cpu.c.private_pages
+	c := s.pages.c
 	C.heddle_private_reset(c, (*C.uint32_t)(unsafe.Pointer(&s.state[0])), C.size_t(len(s.state)))
 	for i := range s.copies {
 		p := &s.copies[i]
-		if !C.heddle_private_restore(c, C.uint32_t(p.core), C.uint32_t(p.thread), C.uint64_t(p.made), spaceInC(space(p.thread)), &p.page) {
+		if !C.heddle_private_restore(c, C.uint32_t(p.core), C.uint32_t(p.thread), C.uint64_t(p.made), (*C.struct_heddle_space)(space(p.thread).Handle()), &p.page) {
 			panic(fmt.Sprintf("bug: no page at %#x, of which a snapshot has a private copy", uint64(p.page.va)))
 		}
 	}

@@ -2,9 +2,6 @@
 
 #include "private.h"
 
-#include "accesses.h"
-#include "run.h"
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -162,14 +159,13 @@ static void publish(struct heddle_private_pages *p, struct heddle_space *s, uint
 // Drops the engine's address translations. Inside the callback that supplies them they can be
 // flushed at once; otherwise the next start of the engine does so.
 static void flush_translations(struct heddle_private_pages *p) {
-  p->cpu->engine.cached_space = NULL;
-  if (p->running_core != HEDDLE_NO_CORE && !p->tracing) uc_ctl_flush_tlb(p->cpu->engine.uc);
+  p->functions->flush(p->engine, p->running_core != HEDDLE_NO_CORE && !p->tracing);
 }
 
 // Marks the bytes of the traced store, if its instruction has retired.
 static void mark_traced_store(struct heddle_private_pages *p) {
   struct heddle_traced_store *s = &p->traced_store;
-  if (!s->n || heddle_cpu_instructions_now(p->cpu) == s->at) return;
+  if (!s->n || p->functions->instructions(p->engine) == s->at) return;
   for (uint32_t i = 0; i < s->n; i++) {
     struct heddle_private_page *c = &p->copies[s->parts[i].copy];
     for (uint32_t b = s->parts[i].from; b < s->parts[i].from + s->parts[i].size; b++)
@@ -200,10 +196,10 @@ void heddle_private_drain(struct heddle_private_pages *p, uint32_t core) {
 // first.
 static void drain_core(struct heddle_private_pages *p, uint32_t core) {
   if (p->running_core != HEDDLE_NO_CORE && p->must_drain) heddle_private_drain(p, p->running_core);
-  uint64_t version = p->cpu->space ? p->cpu->space->version : 0;
+  uint64_t version = *p->space ? (*p->space)->version : 0;
   heddle_private_drain(p, core);
   // A page of a snapshot was copied, and the engine may still have the old one.
-  if (p->running_core != HEDDLE_NO_CORE && p->cpu->space->version != version) flush_translations(p);
+  if (p->running_core != HEDDLE_NO_CORE && (*p->space)->version != version) flush_translations(p);
 }
 
 // Drains the core that has stores of the thread in its buffer, if there is one.
@@ -218,7 +214,7 @@ static void drain_thread(struct heddle_private_pages *p, uint32_t thread) {
 #define TRACED 4u
 
 static uint32_t page_at(const struct heddle_private_pages *p, uint64_t va) {
-  return PAGE(heddle_space_get(p->cpu->space, va));
+  return PAGE(heddle_space_get(*p->space, va));
 }
 
 // Records the access of the running thread to the page at va. Returns whether no other thread
@@ -240,7 +236,7 @@ static uint64_t with_page(uint64_t pte, uint32_t page) {
 
 static struct heddle_private_page *make_copy(struct heddle_private_pages *p, uint64_t va, uint32_t page) {
   struct heddle_core_pages *buffer = &p->cores[p->running_core];
-  if (!buffer->n) buffer->made = p->cpu->clock;
+  if (!buffer->n) buffer->made = *p->clock;
   uint32_t own = take_page(p);
   memcpy(bytes_of(p, own), bytes_of(p, page), HEDDLE_PAGE_SIZE);
   return add_copy(p, p->running_core, va, page, own);
@@ -260,7 +256,7 @@ static void drain_others(struct heddle_private_pages *p, uint64_t va, uint32_t *
 // Adds a part of the store that is about to be executed.
 static void note_store_part(struct heddle_private_pages *p, uint32_t copy, uint32_t from, uint32_t size) {
   struct heddle_traced_store *s = &p->traced_store;
-  if (!s->n) s->at = heddle_cpu_instructions_now(p->cpu);
+  if (!s->n) s->at = p->functions->instructions(p->engine);
   for (uint32_t i = 0; i < s->n; i++)
     if (s->parts[i].copy == copy) return;
   s->parts[s->n].copy = copy;
@@ -274,12 +270,18 @@ static bool is_traced(const struct heddle_private_pages *p, const struct heddle_
   return false;
 }
 
+// Finds the bytes that the instruction which is executed alone stores to, if they are known.
+static bool find_store(struct heddle_private_pages *p, uint64_t *at, uint32_t *size) {
+  if (!p->functions->find_store(p->engine, p->pc, at, size)) return false;
+  return *size <= (OFFSET(*at) + *size > HEDDLE_PAGE_SIZE ? 8 : 16);
+}
+
 // Starts to trace a store to the contended page by an instruction that is about to be executed
 // alone. Returns false if the bytes that it changes are not known.
 static bool trace_store(struct heddle_private_pages *p, uint64_t va, uint32_t page) {
   uint64_t at;
   uint32_t size;
-  if (!heddle_cpu_store_of(p->cpu, p->pc, &at, &size)) return false;
+  if (!find_store(p, &at, &size)) return false;
   uint64_t start = at > START(va) ? at : START(va), end = START(va) + HEDDLE_PAGE_SIZE;
   if (end > at + size) end = at + size;
   if (start >= end) return false;
@@ -310,7 +312,7 @@ static enum heddle_walk store_shared(struct heddle_private_pages *p, uint64_t va
   struct heddle_private_page *c = copy_of(p, page, p->running_core);
   bool mine = c && c->full;
   bool traceable = (p->state[page] & CONTENDED) && !mine && (p->ntraced < TRACED || is_traced(p, c));
-  if ((traceable || copy_of_another(p, page, p->running_core)) && !is_stepping(p->cpu) && !p->acquiring) {
+  if ((traceable || copy_of_another(p, page, p->running_core)) && !p->functions->is_alone(p->engine) && !p->acquiring) {
     p->tracing = true;
     return HEDDLE_WALK_CODE;
   }
@@ -326,7 +328,10 @@ static enum heddle_walk store_shared(struct heddle_private_pages *p, uint64_t va
   c = copy_of(p, page, p->running_core);
   unshare_page(p, c);
   *pte = with_page(*pte, c->own);
-  if (!c->full) p->cpu->engine.cached_space = NULL;  // the right to write is for this instruction only
+  if (!c->full) {
+    p->once = true;
+    p->functions->flush(p->engine, false);
+  }
   return HEDDLE_WALK_OK;
 }
 
@@ -335,6 +340,7 @@ static enum heddle_walk store_shared(struct heddle_private_pages *p, uint64_t va
 enum heddle_walk heddle_private_fill(struct heddle_private_pages *p, uint64_t va, enum heddle_access access,
                                      uint64_t *pte) {
   uint32_t page = PAGE(*pte);
+  p->once = false;
   if (p->running_core == HEDDLE_NO_CORE || page == HEDDLE_ZERO_PAGE) return HEDDLE_WALK_OK;
   if (is_written_in_place(*pte)) {
     if (access == HEDDLE_WRITE) p->must_drain = p->stored_in_place = true;
@@ -355,24 +361,32 @@ enum heddle_walk heddle_private_fill(struct heddle_private_pages *p, uint64_t va
 // A locked instruction is about to be executed alone. No other core may drain between its load and
 // its store, so everything that its store needs is done now.
 static void acquire_operand(struct heddle_private_pages *p) {
-  uint64_t at, pte;
+  uint64_t pte, at;
   uint32_t size;
-  if (!heddle_cpu_store_of(p->cpu, p->pc, &at, &size)) return;
+  if (!find_store(p, &at, &size)) return;
   p->acquiring = true;
   for (uint64_t va = START(at); va < at + size; va += HEDDLE_PAGE_SIZE) {
     mark_traced_store(p);
-    if (heddle_space_walk(p->cpu->space, va, HEDDLE_WRITE, false, &pte)) break;
+    if (heddle_space_walk(*p->space, va, HEDDLE_WRITE, false, &pte)) break;
     heddle_private_fill(p, va, HEDDLE_WRITE, &pte);
   }
   p->acquiring = false;
 }
 
+// The run executes an instruction that orders memory accesses: atomic, a fence, CPUID, or a
+// non-temporal store.
+void heddle_private_orders(struct heddle_private_pages *p) { p->must_drain = true; }
+
+// Reports whether the instruction is an atomic one, a fence, CPUID, or a non-temporal store.
+static bool orders_accesses(const ZydisDecodedInstruction *in) {
+  return heddle_order_of(in) || in->mnemonic == ZYDIS_MNEMONIC_LFENCE;
+}
+
 // The instruction at pc is about to be executed alone.
-void heddle_private_step(struct heddle_private_pages *p, uint64_t pc, const ZydisDecodedInstruction *in) {
+void heddle_private_alone(struct heddle_private_pages *p, uint64_t pc, const ZydisDecodedInstruction *in) {
   p->pc = pc;
-  uint32_t order = heddle_order_of(in);
-  if (order & (HEDDLE_ORDER_LOCKED | HEDDLE_ORDER_FULL)) p->must_drain = true;
-  if ((order & HEDDLE_ORDER_LOCKED) && p->running_core != HEDDLE_NO_CORE) acquire_operand(p);
+  if (orders_accesses(in)) heddle_private_orders(p);
+  if (heddle_is_atomic(in) && p->running_core != HEDDLE_NO_CORE) acquire_operand(p);
 }
 
 // ---- events of the page tables ----------------------------------------------
@@ -398,13 +412,10 @@ static void page_walked(void *observer, struct heddle_space *s, uint64_t va, enu
   struct heddle_private_pages *p = observer;
   uint32_t page = PAGE(*pte);
   if (access == HEDDLE_FETCH || page == HEDDLE_ZERO_PAGE || is_written_in_place(*pte)) return;
+  if (p->filling) return;
   if (p->tracing) {
     p->tracing = false;
-    if (!p->cpu->run.rest_end) {
-      uc_reg_read(p->cpu->engine.uc, UC_X86_REG_RIP, &p->cpu->run.rest_end);
-      p->cpu->run.rest_end++;
-      p->cpu->run.rest_checked = false;
-    }
+    p->functions->isolate(p->engine);
     return;
   }
   if (p->running_core != HEDDLE_NO_CORE) {
@@ -449,7 +460,7 @@ static void page_changed(void *observer, uint64_t page) { (void)observer, (void)
 
 static uint64_t page_seen(void *observer, uint64_t pte) { return heddle_private_seen(observer, pte); }
 
-const struct heddle_observer heddle_private_observer = {
+static const struct heddle_observer observer_functions = {
     .allocated = page_allocated, .copied = page_copied, .read = kernel_read, .written = kernel_wrote,
     .changed = page_changed, .cleared = space_cleared, .walked = page_walked, .seen = page_seen,
 };
@@ -460,11 +471,11 @@ const struct heddle_observer heddle_private_observer = {
 void heddle_private_begin(struct heddle_private_pages *p, uint32_t core, uint32_t thread) {
   struct heddle_core_pages *buffer = &p->cores[core];
   buffer->thread = thread;
-  buffer->space = p->cpu->space;
+  buffer->space = *p->space;
   p->running_core = core;
   p->must_drain = p->stored_in_place = p->tracing = false;
   p->ntraced = 0;
-  if (p->translations_outdated || p->last_thread != thread) p->cpu->engine.cached_space = NULL;
+  if (p->translations_outdated || p->last_thread != thread) p->functions->flush(p->engine, false);
   p->translations_outdated = false;
   p->last_thread = thread;
 }
@@ -506,4 +517,31 @@ bool heddle_private_restore(struct heddle_private_pages *p, uint32_t core, uint3
   n->full = c->full;
   memcpy(n->bytes, c->bytes, sizeof n->bytes);
   return true;
+}
+
+// ---- initialization ---------------------------------------------------------
+
+// Starts to give cores private pages.
+bool heddle_private_init(struct heddle_private_pages *p, const struct heddle_private_functions *functions, void *engine,
+                         struct heddle_ram *ram, struct heddle_space **space, const uint64_t *clock, uint32_t cores) {
+  *p = (struct heddle_private_pages){.functions = functions, .engine = engine, .ram = ram, .space = space, .clock = clock,
+                                     .ncores = cores, .running_core = HEDDLE_NO_CORE, .ncopies = 1, .room = 64};
+  p->last_thread = UINT64_MAX;
+  p->state = heddle_reserve(ram->pages * sizeof *p->state);
+  p->first_copy = heddle_reserve(ram->pages * sizeof *p->first_copy);
+  p->copies = malloc(p->room * sizeof *p->copies);
+  p->cores = calloc(p->ncores, sizeof *p->cores);
+  if (!p->state || !p->first_copy || !p->copies || !p->cores) return false;
+  ram->observer = &observer_functions;
+  ram->observed_by = p;
+  return true;
+}
+
+void heddle_private_free(struct heddle_private_pages *p) {
+  heddle_unreserve(p->state, p->ram->pages * sizeof *p->state);
+  heddle_unreserve(p->first_copy, p->ram->pages * sizeof *p->first_copy);
+  for (uint32_t i = 0; p->cores && i < p->ncores; i++) free(p->cores[i].copies);
+  free(p->cores);
+  free(p->copies);
+  if (p->ram->observed_by == p) p->ram->observer = NULL;
 }

@@ -2,14 +2,27 @@
 #ifndef HEDDLE_PRIVATE_H
 #define HEDDLE_PRIVATE_H
 
-#include <Zydis/Zydis.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "memory.h"
+#include "operands.h"
 
-struct heddle_cpu;
+// What an engine offers. Each function has the engine as its first argument.
+struct heddle_private_functions {
+  uint64_t (*instructions)(void *engine);  // that the run has retired
+  // Drops all address translations: at once if now is set, which it is inside the callback that
+  // supplies them, otherwise before the next instruction.
+  void (*flush)(void *engine, bool now);
+  // Reports whether the running instruction is executed alone.
+  bool (*is_alone)(void *engine);
+  // Finds the memory that the instruction at pc, which is executed alone, stores to. Returns false if
+  // its operands do not name it.
+  bool (*find_store)(void *engine, uint64_t pc, uint64_t *at, uint32_t *size);
+  // The run must continue with the running instruction alone: heddle_private_fill has refused it.
+  void (*isolate)(void *engine);
+};
 
 // A core's copy of a page. The core has stored to it; the other cores see the page as it was before.
 struct heddle_private_page {
@@ -41,8 +54,11 @@ struct heddle_traced_store {
 #define HEDDLE_NO_CORE UINT32_MAX
 
 struct heddle_private_pages {
-  struct heddle_cpu *cpu;
+  const struct heddle_private_functions *functions;
+  void *engine;
   struct heddle_ram *ram;
+  struct heddle_space **space;  // of the loaded thread
+  const uint64_t *clock;        // of its core, at the start of the run
   uint32_t *state;       // of each page: which threads have accessed it (see private.c)
   uint32_t *first_copy;  // of each page: index of its first copy, 0: none
   // All copies from index 1 on, in use or free, and the first of a list of free ones.
@@ -59,12 +75,15 @@ struct heddle_private_pages {
   bool translations_outdated;  // the engine's allow too much
   bool acquiring;              // the copies that a locked instruction needs are being made
   bool tracing;                // the engine was stopped to trace a store
+  bool once;                   // the right to write that was given last is for the running instruction only
+  bool filling;                // the engine translates an address for the guest
   uint64_t pc;                 // of the instruction that is executed alone
   struct heddle_traced_store traced_store;
 };
 
-int heddle_private_open(struct heddle_cpu *cpu);
-void heddle_private_close(struct heddle_cpu *cpu);
+bool heddle_private_init(struct heddle_private_pages *p, const struct heddle_private_functions *functions, void *engine,
+                         struct heddle_ram *ram, struct heddle_space **space, const uint64_t *clock, uint32_t cores);
+void heddle_private_free(struct heddle_private_pages *p);
 void heddle_private_begin(struct heddle_private_pages *p, uint32_t core, uint32_t thread);
 bool heddle_private_end(struct heddle_private_pages *p);
 void heddle_private_drain(struct heddle_private_pages *p, uint32_t core);
@@ -74,14 +93,10 @@ bool heddle_private_restore(struct heddle_private_pages *p, uint32_t core, uint3
 void heddle_private_unref(struct heddle_private_pages *p, uint32_t page);
 uint64_t heddle_private_seen(const struct heddle_private_pages *p, uint64_t pte);
 
-// For the engine and the page tables.
+// For engines.
 enum heddle_walk heddle_private_fill(struct heddle_private_pages *p, uint64_t va, enum heddle_access access,
                                      uint64_t *pte);
-void heddle_private_step(struct heddle_private_pages *p, uint64_t pc, const ZydisDecodedInstruction *in);
-extern const struct heddle_observer heddle_private_observer;
-
-// Finds the memory that the instruction at pc, which is about to run, stores to. Returns false if its
-// operands do not name it.
-bool heddle_cpu_store_of(struct heddle_cpu *cpu, uint64_t pc, uint64_t *at, uint32_t *size);
+void heddle_private_alone(struct heddle_private_pages *p, uint64_t pc, const ZydisDecodedInstruction *in);
+void heddle_private_orders(struct heddle_private_pages *p);
 
 #endif
