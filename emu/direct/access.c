@@ -14,7 +14,8 @@ static void keep(struct direct_engine *e, uint64_t va, uint64_t pte, enum heddle
   uint64_t page = pte >> HEDDLE_PAGE_SHIFT;
   uint8_t *bytes = heddle_ram_bytes(e->ram, page);
   bool code = e->ram->flags[page] & HEDDLE_PAGE_CODE;
-  if (access == HEDDLE_WRITE && (pte & HEDDLE_PTE_READ) && !code) direct_bank_add(e->bank, va, bytes, true);
+  bool once = e->private_pages && e->private_pages->once;
+  if (access == HEDDLE_WRITE && (pte & HEDDLE_PTE_READ) && !code && !once) direct_bank_add(e->bank, va, bytes, true);
   if (pte & HEDDLE_PTE_READ) direct_bank_add(e->bank, va, bytes, false);
 }
 
@@ -22,10 +23,13 @@ static void keep(struct direct_engine *e, uint64_t va, uint64_t pte, enum heddle
 static enum heddle_walk walk(struct direct_engine *e, uint64_t va, enum heddle_access access, uint64_t *pte) {
   struct heddle_space *s = e->space;
   bool synchronous = e->bank->version == s->version;
+  if (e->private_pages) e->private_pages->filling = true;
   enum heddle_walk why = heddle_space_walk(s, va, access, true, pte);
+  if (e->private_pages) e->private_pages->filling = false;
   // A page that is put into the tables now replaces the one that they had.
   if (access == HEDDLE_WRITE) direct_bank_remove(e->bank, va, false);
   if (synchronous) e->bank->version = s->version;
+  if (e->private_pages && !why) why = direct_private_fill(e, va, access, pte);
   return why;
 }
 
@@ -56,6 +60,11 @@ uint8_t *direct_locate(struct direct_engine *e, uint64_t va, enum heddle_access 
   return fill(e, va, access);
 }
 
+// Reports whether the tables have the page of an address.
+bool direct_has_page(const struct direct_engine *e, uint64_t va, bool write) {
+  return entry(e->bank, write ? BANK_WRITE_PAGES : BANK_READ_PAGES, va) == page_of(va);
+}
+
 static size_t in_page(uint64_t va, size_t n) {
   size_t room = HEDDLE_PAGE_SIZE - offset_of(va);
   return n < room ? n : room;
@@ -78,9 +87,18 @@ bool direct_writable(struct direct_engine *e, uint64_t va, size_t n) {
   return true;
 }
 
+// Bytes of the largest store of an instruction: FXSAVE.
+#define LARGEST_STORE 416u
+
 // Writes all or nothing.
 bool direct_write(struct direct_engine *e, uint64_t va, const void *from, size_t n) {
   if (!direct_writable(e, va, n)) return false;
+  if (e->buffers) {
+    uint8_t old[LARGEST_STORE];
+    for (size_t done = 0; done < n; done += in_page(va + done, n - done))
+      copy_bytes(old + done, direct_locate(e, va + done, HEDDLE_WRITE), in_page(va + done, n - done));
+    direct_buffer_store(e, e->running, va, old, n);
+  }
   for (size_t done = 0; done < n;) {
     size_t part = in_page(va + done, n - done);
     copy_bytes(direct_locate(e, va + done, HEDDLE_WRITE), (const uint8_t *)from + done, part);

@@ -132,3 +132,16 @@ void direct_bank_choose(struct direct_engine *e) {
   direct_bank_flush(oldest);
   oldest->version = s->version;
 }
+
+// Empties the tables of all banks.
+void direct_banks_flush(struct direct_engine *e) {
+  for (unsigned k = 0; k < BANKS; k++)
+    if (e->banks[k].context) direct_bank_flush(&e->banks[k]);
+}
+
+// Empties the tables of the bank in use if they are outdated.
+void direct_bank_refresh(struct direct_engine *e) {
+  if (e->bank->version == e->space->version) return;
+  direct_bank_flush(e->bank);
+  e->bank->version = e->space->version;
+}

@@ -184,10 +184,16 @@ static bool is_counted_simply(const struct direct_insn *in) {
   return !beyond && !(in->writes & REGISTER_BIT(RCX));
 }
 
+static bool stores(const struct direct_insn *in) {
+  return (in->what & INSN_STORES) || in->class == CLASS_PUSH || in->class == CLASS_CALL || in->class == CLASS_CALL_TO;
+}
+
 // Reports whether translated code has the instruction; otherwise C executes it.
-static bool is_translated(const struct direct_insn *in) {
+static bool is_translated(const struct direct_engine *e, const struct direct_insn *in) {
   bool memory = in->what & INSN_MEMORY;
   if (memory && (!in->size || in->size > 64)) return false;
+  if (e->buffers && stores(in)) return false;
+  if (e->private_pages && in->order) return false;
   switch ((enum direct_class)in->class) {
     case CLASS_NATIVE:
       // BT of a register in memory has an address that depends on the register.
@@ -273,7 +279,7 @@ static bool add_insn(struct direct_engine *e, struct outline *o) {
   if (!n || direct_decode(e->level, &e->costs, bytes, n, pc, in) != DECODED) return false;
   // RAX and RCX never change places.
   uint32_t registers = o->registers | registers_of(in) | REGISTER_BIT(RAX) | REGISTER_BIT(RCX);
-  if (!is_translated(in) || o->cost + in->cost > BLOCK_COST || __builtin_popcount(registers) > registers_most(e)) return false;
+  if (!is_translated(e, in) || o->cost + in->cost > BLOCK_COST || __builtin_popcount(registers) > registers_most(e)) return false;
   if (!add_pages(o->block, pc, in->length, phys)) return false;
   o->registers = registers;
   o->cost += in->cost;

@@ -101,12 +101,6 @@ static void leave_at(struct direct_engine *e, const struct direct_point *p) {
 
 // ---- misses ------------------------------------------------------------------------------
 
-static bool has_page(const struct direct_engine *e, uint64_t va, bool write) {
-  const uint8_t *tables = (const uint8_t *)e->context;
-  const uint64_t *pages = (const uint64_t *)(tables + (write ? BANK_WRITE_PAGES : BANK_READ_PAGES));
-  return pages[(uint32_t)va >> HEDDLE_PAGE_SHIFT] == page_of(va);
-}
-
 // Puts the page of an access into the tables. False: the instruction is to be executed on its own,
 // because it faults, its operand lies in two pages, or it changes code.
 static bool supply_page(struct direct_engine *e, const struct direct_point *p, uint64_t va) {
@@ -114,7 +108,7 @@ static bool supply_page(struct direct_engine *e, const struct direct_point *p, u
   if (!p->size || !is_canonical(va)) return false;
   if (offset_of(va) + p->size > HEDDLE_PAGE_SIZE) return false;
   const uint8_t *at = direct_locate(e, va, p->write ? HEDDLE_WRITE : HEDDLE_READ);
-  if (!at || !has_page(e, va, p->write)) return false;
+  if (!at || !direct_has_page(e, va, p->write)) return false;
   if (p->stack) {
     uint64_t *stack = p->write ? c->stack_write : c->stack_read;
     stack[0] = page_of(va);

@@ -1,7 +1,7 @@
 package direct
 
 /*
-#cgo CFLAGS: -std=c11 -O2 -Wall -Wextra -Werror -I${SRCDIR}/../mem -I${SRCDIR}/../insn
+#cgo CFLAGS: -std=c11 -O2 -Wall -Wextra -Werror -I${SRCDIR}/../mem -I${SRCDIR}/../insn -I${SRCDIR}/../stores
 #cgo LDFLAGS: -lZydis -lm -lpthread
 #include <stdlib.h>
 #include "engine.h"
@@ -148,6 +148,7 @@ func (c *CPU) Run(l arch.Limit) arch.Stop {
 	if l.Pass {
 		limit.flags |= C.RUN_PASS
 	}
+	c.insides().Prepare(&l)
 	return c.stopped(C.direct_run(c.c, &limit))
 }
 
@@ -160,6 +161,8 @@ func (c *CPU) stopped(why uint32) arch.Stop {
 		Instructions: uint64(c.c.instructions), Cycles: arch.Cycles(c.c.cycles), Repeated: uint64(c.c.repeated),
 	}
 	switch s.Reason {
+	case arch.StopBudget:
+		s.Inside = c.insides().Done()
 	case arch.StopException, arch.StopInterrupt:
 		s.Vector = uint8(c.c.vector)
 	case arch.StopFault, arch.StopNoMemory:

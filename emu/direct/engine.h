@@ -6,11 +6,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "buffers.h"
 #include "context.h"
+#include "inside.h"
 #include "insn.h"
 #include "log.h"
 #include "memory.h"
 #include "operands.h"
+#include "private.h"
 
 // ---- the state of a thread ------------------------------------------------------
 
@@ -239,6 +242,14 @@ struct direct_engine {
   uint64_t *breakpoints;           // sorted
   size_t nbreakpoints;
 
+  struct heddle_insides inside;    // where the run may end inside an instruction
+  struct heddle_buffers *buffers;  // NULL: stores are visible at once
+  struct heddle_private_pages *private_pages;  // NULL: all cores see the same pages
+  bool tables_outdated;            // the tables of all banks may have pages that the thread must not see
+  bool alone;                      // an instruction is executed on its own
+  const struct direct_insn *running;  // the instruction that is executed on its own
+  bool has_run;                    // a guest's instruction
+
   // A fault that the host raised in translated code, see signals.c.
   uint32_t host_vector;
   uint64_t host_fault, host_flags;
@@ -249,6 +260,7 @@ struct direct_engine {
 // ---- access.c: guest memory ---------------------------------------------------------------
 
 uint8_t *direct_locate(struct direct_engine *e, uint64_t va, enum heddle_access access);
+bool direct_has_page(const struct direct_engine *e, uint64_t va, bool write);
 bool direct_read(struct direct_engine *e, uint64_t va, void *to, size_t n);
 bool direct_write(struct direct_engine *e, uint64_t va, const void *from, size_t n);
 bool direct_writable(struct direct_engine *e, uint64_t va, size_t n);
@@ -259,6 +271,8 @@ size_t direct_fetch(struct direct_engine *e, uint64_t pc, uint8_t *out, size_t n
 bool direct_banks_init(struct direct_engine *e);
 void direct_banks_close(struct direct_engine *e);
 void direct_bank_choose(struct direct_engine *e);
+void direct_bank_refresh(struct direct_engine *e);
+void direct_banks_flush(struct direct_engine *e);
 void direct_bank_add(struct direct_bank *b, uint64_t va, uint8_t *bytes, bool write);
 void direct_bank_remove(struct direct_bank *b, uint64_t va, bool write);
 void direct_bank_flush(struct direct_bank *b);
@@ -356,6 +370,28 @@ size_t direct_operands(struct direct_engine *e, struct heddle_operand *out);
 bool direct_repetition_over(struct direct_engine *e);
 uint32_t direct_order_at(struct direct_engine *e, uint64_t pc);
 
+// The instruction at pc alone, with its pages and counts.
+enum direct_stop direct_step_at(struct direct_engine *e, uint64_t pc);
+
+// ---- inside.c: runs that end inside instructions -----------------------------------------------------
+
+void direct_inside_init(struct direct_engine *e);
+enum direct_stop direct_inside_begin(struct direct_engine *e);
+enum direct_stop direct_inside_end(struct direct_engine *e, uint64_t pc);
+
+// ---- buffers.c ----------------------------------------------------------------------------------------
+
+bool direct_buffers_open(struct direct_engine *e, uint32_t capacity);
+void direct_buffer_store(struct direct_engine *e, const struct direct_insn *in, uint64_t va, const uint8_t *old, size_t n);
+
+// ---- privatepages.c -----------------------------------------------------------------------------------
+
+bool direct_private_open(struct direct_engine *e);
+void direct_private_close(struct direct_engine *e);
+bool direct_find_store(struct direct_engine *e, const struct direct_insn *in, uint64_t *at, uint32_t *size);
+bool direct_needs_page(struct direct_engine *e, const struct direct_insn *in);
+enum heddle_walk direct_private_fill(struct direct_engine *e, uint64_t va, enum heddle_access access, uint64_t *pte);
+
 // ---- host.c ---------------------------------------------------------------------------------------------
 
 bool direct_host_has(enum direct_level level);
@@ -374,6 +410,15 @@ static inline uint64_t flags_of(const struct direct_context *c) {
 
 static inline void set_flags_of(struct direct_context *c, uint64_t rflags) {
   c->flags = (uint32_t)((rflags & 0xd5) << 8 | (rflags >> 11 & 1));
+}
+
+static inline void direct_registers(const struct direct_engine *e, struct heddle_regs *out) {
+  const struct direct_context *c = e->context;
+  for (unsigned r = 0; r < 16; r++) out->gpr[r] = c->gpr[r];
+  out->rip = c->rip;
+  out->rflags = e->flags | flags_of(c);
+  out->fs_base = c->fs_base;
+  out->gs_base = c->gs_base;
 }
 
 static inline bool is_canonical(uint64_t va) { return (uint64_t)((int64_t)(va << 16) >> 16) == va; }

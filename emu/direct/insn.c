@@ -1,5 +1,7 @@
 #include "insn.h"
 
+#include "operands.h"
+
 #include <string.h>
 
 // ---- levels -------------------------------------------------------------------
@@ -679,6 +681,7 @@ enum direct_decoded direct_decode(enum direct_level level, const struct direct_c
   out->kind = kind_of(&z);
   out->cost = cost_of(costs, &z);
   out->what = attributes_of(&z);
+  out->order = (uint8_t)heddle_order_of(&z);
   find_operands(out, &z, ops);
   find_flags(out, &z, ops);
   find_encoding(out, &z);

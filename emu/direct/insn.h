@@ -99,6 +99,7 @@ struct direct_insn {
   uint8_t address;      // of addresses, in bytes
   uint16_t mnemonic;
   uint32_t what;        // INSN_
+  uint8_t order;        // its effect on the order of accesses, HEDDLE_ORDER_
   uint32_t cost;
   // General registers that it reads and writes; address registers count as read. One that is
   // written in part is read, too.

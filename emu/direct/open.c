@@ -14,9 +14,23 @@ int direct_open(struct direct_engine **out, struct heddle_ram *ram, uint32_t cor
   e->level = level;
   e->costs = *costs;
   e->tsc_multiplier = 1024;
+  direct_inside_init(e);
   if (direct_signals_init()) return -1;
   if (direct_memory_init(&e->code, CODE_BYTES)) return -1;
   return direct_banks_init(e) && direct_units_init(e) && direct_blocks_init(e) ? 0 : -1;
+}
+
+// Starts to buffer stores. Nothing may have run yet: it is part of the translated code.
+bool direct_buffers_open(struct direct_engine *e, uint32_t capacity) {
+  if (e->has_run || e->buffers) return false;
+  e->buffers = calloc(1, sizeof *e->buffers);
+  return e->buffers && heddle_buffers_init(e->buffers, e->ram, &e->space, &e->clock, capacity);
+}
+
+static void close_buffers(struct direct_engine *e) {
+  if (!e->buffers) return;
+  heddle_buffers_free(e->buffers);
+  free(e->buffers);
 }
 
 void direct_close(struct direct_engine *e) {
@@ -26,6 +40,8 @@ void direct_close(struct direct_engine *e) {
   direct_units_close(e);
   direct_banks_close(e);
   direct_memory_close(&e->code);
+  close_buffers(e);
+  direct_private_close(e);
   free(e->breakpoints);
   free(e);
 }

@@ -64,12 +64,26 @@ static bool pauses(const struct direct_engine *e, const struct direct_insn *in) 
   return in->class == CLASS_PAUSE && (e->run_flags & RUN_PAUSE) && direct_instructions_now(e) >= e->pause_from;
 }
 
+// Tells private pages of an instruction that is about to be executed.
+static void note_alone(struct direct_engine *e, const struct direct_insn *in) {
+  bool orders = in->order || (in->what & INSN_FENCE), stores = direct_needs_page(e, in);
+  if (!orders && !stores) return;
+  direct_float_park(e);
+  heddle_private_alone(e->private_pages, in->pc, orders, stores);
+}
+
 static enum direct_stop step(struct direct_engine *e, struct direct_unit *u) {
   const struct direct_insn *in = &u->in;
   bool traps = e->flags & FLAG_TF;
+  e->running = in;
+  e->alone = true;
+  if (e->private_pages) note_alone(e, in);
+  if (e->buffers && in->order) heddle_buffers_before(e->buffers, in->order);
   bool atomic = (e->log.what & LOG_ATOMICS) && direct_atomic_begin(e, in);
   enum direct_stop why = direct_step(e, u);
   if (atomic && !why) direct_atomic_end(e);
+  e->alone = false;
+  if (e->buffers && in->order) heddle_buffers_after(e->buffers, in->order);
   if (why != STOP_NONE && why != STOP_SYSCALL && why != STOP_INTERRUPT) {
     e->context->rip = in->pc;
     return why;
@@ -79,16 +93,28 @@ static enum direct_stop step(struct direct_engine *e, struct direct_unit *u) {
   return !why && pauses(e, in) ? STOP_PAUSE : why;
 }
 
+static void drop_stale(struct direct_engine *e) {
+  if (!e->ram->nstale) return;
+  direct_float_park(e);
+  direct_drop_stale(e);
+  direct_check_units(e);
+}
+
+enum direct_stop direct_step_at(struct direct_engine *e, uint64_t pc) {
+  drop_stale(e);
+  struct direct_unit *u = unit_at(e, pc);
+  if (!u) return direct_fault(e);
+  if (e->log.what) direct_log_unit_code(e, u);
+  return step(e, u);
+}
+
 static enum direct_stop execute(struct direct_engine *e) {
+  enum direct_stop why = direct_inside_begin(e);
+  if (why) return why;
   for (;;) {
-    if (e->ram->nstale) {
-      direct_float_park(e);
-      direct_drop_stale(e);
-      direct_check_units(e);
-    }
+    drop_stale(e);
     uint64_t pc = e->context->rip;
-    enum direct_stop why = stops_at(e, pc);
-    if (why) return why;
+    if ((why = direct_inside_end(e, pc)) || (why = stops_at(e, pc))) return why;
     if (!direct_atomic_waits(&e->log) && direct_run_blocks(e)) continue;
     pc = e->context->rip;
     struct direct_unit *u = unit_at(e, pc);
@@ -128,6 +154,8 @@ static void store_thread(struct direct_engine *e) {
 
 static enum direct_stop run_on(struct direct_engine *e) {
   direct_bank_choose(e);
+  if (e->tables_outdated) direct_banks_flush(e);
+  e->tables_outdated = false;
   direct_drop_stale(e);
   direct_check_units(e);
   load_thread(e);
@@ -156,6 +184,7 @@ enum direct_stop direct_run(struct direct_engine *e, const struct direct_limit *
   e->boundary = true;
   e->repeated = 0;
   e->poll_at = e->poll_interval;
+  e->has_run = true;
   return run_on(e);
 }
 

@@ -117,12 +117,16 @@ static enum direct_stop execute_native(struct direct_engine *e, const struct dir
   uint64_t destination = gpr(e)[insn_reg(in)];
   unsigned count = (unsigned)gpr(e)[RCX];
   c->target = u->code;
+  uint8_t old[64];
+  bool buffers = e->buffers && (in->what & INSN_STORES) && !a.first;
+  if (buffers) copy_bytes(old, c->pointer, a.n);
   if (e->code_changed) {
     e->code_changed = false;
     direct_serialize();
   }
   if (direct_enter_unit()) return direct_raise(e, e->host_vector);
   if (a.first && (in->what & INSN_STORES)) direct_write(e, a.va, c->pointer, a.n);
+  if (buffers) direct_buffer_store(e, in, a.va, old, a.n);
   if (in->flags_undefined) define_flags(e, in, count);
   // Of zero, processors leave different things in the destination.
   if (scans_bits(in) && (flags_of(c) & FLAG_ZF)) gpr(e)[insn_reg(in)] = destination;

@@ -4,8 +4,6 @@ import (
 	"errors"
 
 	"github.com/heddle-dmt/heddle/emu"
-	"github.com/heddle-dmt/heddle/emu/arch"
-	"github.com/heddle-dmt/heddle/emu/mem"
 	"github.com/heddle-dmt/heddle/emu/memlog"
 )
 
@@ -14,12 +12,6 @@ var errUnsupported = errors.New("the engine direct lacks this; use --engine unic
 
 // Transcendental implements emu.CPU.
 func (c *CPU) Transcendental() bool { return false }
-
-// Interrupted implements emu.CPU.
-func (c *CPU) Interrupted() (arch.Interrupted, bool) { return arch.Interrupted{}, false }
-
-// Commit implements emu.CPU.
-func (c *CPU) Commit(*arch.Interrupted, *mem.Space) {}
 
 // LogMemory implements emu.CPU.
 func (c *CPU) LogMemory(memlog.Filter) error { return errUnsupported }
@@ -38,9 +30,3 @@ func (c *CPU) ForgetMemory() {}
 
 // LogAccesses implements emu.CPU.
 func (c *CPU) LogAccesses() (emu.AccessLog, error) { return nil, errUnsupported }
-
-// BufferStores implements emu.CPU.
-func (c *CPU) BufferStores(int) (emu.Buffers, error) { return nil, errUnsupported }
-
-// UsePrivatePages implements emu.CPU.
-func (c *CPU) UsePrivatePages() (emu.PrivatePages, error) { return nil, errUnsupported }

@@ -212,7 +212,7 @@ static const ZydisDecodedOperand *stored_operand(const struct heddle_insn *i) {
 
 // Finds the memory that the instruction stores to. Returns false if its operands do not name it.
 bool heddle_insn_store(const struct heddle_insn *i, uint64_t *at, uint32_t *size) {
-  const ZydisDecodedOperand *o = stores_its_operand(&i->in) ? stored_operand(i) : NULL;
+  const ZydisDecodedOperand *o = stores_its_operand(&i->in) && !is_over(i) ? stored_operand(i) : NULL;
   if (!o) return false;
   *size = o->size / 8u;
   *at = address_of(i, o);

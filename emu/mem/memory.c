@@ -400,7 +400,7 @@ static enum heddle_walk translate(struct heddle_space *s, uint64_t va, enum hedd
 // be called.
 GENERAL bool heddle_space_peek(const struct heddle_space *s, uint64_t va, enum heddle_access access, uint64_t *pte) {
   static const unsigned need[] = {HEDDLE_PTE_READ, HEDDLE_PTE_WRITE, HEDDLE_PTE_EXEC};
-  if (va >= HEDDLE_USER_END || s->ram->observer) return false;
+  if (va >= HEDDLE_USER_END || (s->ram->observer && access != HEDDLE_FETCH)) return false;
   bool unique;
   struct heddle_node *n = find_leaf(s, va, &unique);
   uint64_t e = n ? n->e[slot_of(va, 0)] : 0;

@@ -62,10 +62,12 @@ static inline struct heddle_pending *heddle_buffers_at(struct heddle_buffers *b,
   return &b->ring[i & (b->room - 1)];
 }
 
+static inline bool heddle_buffers_is_full(const struct heddle_buffers *b) { return b->tail - b->head >= b->limit; }
+
 // Adds an entry for one more store. If the buffer is full, its oldest store is committed, by
 // forgetting the bytes that it hides.
 static inline struct heddle_pending *heddle_buffers_add(struct heddle_buffers *b) {
-  if (b->tail - b->head >= b->limit) {
+  if (heddle_buffers_is_full(b)) {
     if (b->bounded) b->head++;
     else heddle_buffers_grow(b);
   }

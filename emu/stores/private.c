@@ -328,10 +328,7 @@ static enum heddle_walk store_shared(struct heddle_private_pages *p, uint64_t va
   c = copy_of(p, page, p->running_core);
   unshare_page(p, c);
   *pte = with_page(*pte, c->own);
-  if (!c->full) {
-    p->once = true;
-    p->functions->flush(p->engine, false);
-  }
+  p->once = !c->full;
   return HEDDLE_WALK_OK;
 }
 
@@ -358,8 +355,9 @@ enum heddle_walk heddle_private_fill(struct heddle_private_pages *p, uint64_t va
   return HEDDLE_WALK_OK;
 }
 
-// A locked instruction is about to be executed alone. No other core may drain between its load and
-// its store, so everything that its store needs is done now.
+// An instruction is about to be executed alone. No other core may drain between the load and the
+// store of a locked one, and engines differ in what they do first. So everything that the store needs
+// is done now.
 static void acquire_operand(struct heddle_private_pages *p) {
   uint64_t pte, at;
   uint32_t size;
@@ -373,20 +371,12 @@ static void acquire_operand(struct heddle_private_pages *p) {
   p->acquiring = false;
 }
 
-// The run executes an instruction that orders memory accesses: atomic, a fence, CPUID, or a
-// non-temporal store.
-void heddle_private_orders(struct heddle_private_pages *p) { p->must_drain = true; }
-
-// Reports whether the instruction is an atomic one, a fence, CPUID, or a non-temporal store.
-static bool orders_accesses(const ZydisDecodedInstruction *in) {
-  return heddle_order_of(in) || in->mnemonic == ZYDIS_MNEMONIC_LFENCE;
-}
-
-// The instruction at pc is about to be executed alone.
-void heddle_private_alone(struct heddle_private_pages *p, uint64_t pc, const ZydisDecodedInstruction *in) {
+// The instruction at pc is about to be executed alone. orders: it is an atomic one, a fence, CPUID, or
+// a non-temporal store. stores: it may store to memory of which the engine has no translation.
+void heddle_private_alone(struct heddle_private_pages *p, uint64_t pc, bool orders, bool stores) {
   p->pc = pc;
-  if (orders_accesses(in)) heddle_private_orders(p);
-  if (heddle_is_atomic(in) && p->running_core != HEDDLE_NO_CORE) acquire_operand(p);
+  if (orders) p->must_drain = true;
+  if (stores && p->running_core != HEDDLE_NO_CORE) acquire_operand(p);
 }
 
 // ---- events of the page tables ----------------------------------------------

@@ -66,7 +66,7 @@ static bool examine_block(struct heddle_cpu *cpu, const struct heddle_block *b) 
   uint64_t look = HEDDLE_BLOCK_BREAK | HEDDLE_BLOCK_SPECIAL | HEDDLE_BLOCK_PAUSE_INSIDE;
   if ((cpu->run.flags & HEDDLE_RUN_SYNC) || (cpu->logs.atomics.on && !cpu->logs.atomics.muted))
     look |= HEDDLE_BLOCK_SYNC;
-  if (cpu->buffers) look |= HEDDLE_BLOCK_SYNC | HEDDLE_BLOCK_ORDER;
+  if (cpu->buffers || cpu->private_pages) look |= HEDDLE_BLOCK_SYNC | HEDDLE_BLOCK_ORDER;
   if (passes_breakpoint(cpu, b)) look &= ~(uint64_t)HEDDLE_BLOCK_BREAK;
   bool inside = heddle_block_flags(b) & look;
   inside |= heddle_block_count(b) > until_halt(cpu);
@@ -81,8 +81,6 @@ static bool examine_block(struct heddle_cpu *cpu, const struct heddle_block *b) 
     stop_engine(cpu, HEDDLE_STOP_NONE);
     return true;
   }
-  if (cpu->private_pages && (heddle_block_flags(b) & (HEDDLE_BLOCK_SYNC | HEDDLE_BLOCK_ORDER)))
-    heddle_private_orders(cpu->private_pages);
   if (heddle_block_flags(b) & HEDDLE_BLOCK_PAUSE) {
     cpu->run.state = HEDDLE_STATE_PAUSING;
     cpu->run.tag = HEDDLE_NO_TAG;
@@ -259,8 +257,10 @@ static bool on_fill(uc_engine *uc, uint64_t va, uc_mem_type type, uc_tlb_entry *
   bool synced = s && cpu->engine.cached_version == s->version;
   uint64_t pte;
   cpu->run.fault_kind = s ? heddle_space_walk(s, va, access, false, &pte) : HEDDLE_WALK_ABSENT;
-  if (cpu->private_pages && !cpu->run.fault_kind)
+  if (cpu->private_pages && !cpu->run.fault_kind) {
     cpu->run.fault_kind = heddle_private_fill(cpu->private_pages, va, access, &pte);
+    if (cpu->private_pages->once) cpu->engine.cached_space = NULL;
+  }
   if (cpu->run.fault_kind) {
     cpu->run.fault_access = access;
     cpu->run.fault_page = va;

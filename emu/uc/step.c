@@ -113,15 +113,17 @@ static enum heddle_stop step_alone(struct heddle_cpu *cpu, uint64_t pc) {
   }
   if (cpu->logs.flow.on) heddle_log_code(cpu, pc, in.length);
   bool atomic = heddle_atomic_begin(cpu, pc, &in);
-  if (cpu->private_pages) heddle_private_alone(cpu->private_pages, pc, &in);
-  uint32_t order = cpu->buffers ? heddle_order_of(&in) : 0;
-  if (order) heddle_buffers_before(cpu->buffers, order);
+  uint32_t order = heddle_order_of(&in);
+  bool orders = order || in.mnemonic == ZYDIS_MNEMONIC_LFENCE;
+  if (cpu->private_pages) heddle_private_alone(cpu->private_pages, pc, orders, heddle_touches_memory(&in));
+  bool buffers = cpu->buffers && order;
+  if (buffers) heddle_buffers_before(cpu->buffers, order);
   uint64_t lengths[2];
   bool shortened = heddle_sse_replace_lengths(cpu, &in, lengths);
   enum heddle_stop why = heddle_kind_of(&in) == HEDDLE_KIND_REP ? rep_step(cpu, pc, &in) : trap_step(cpu, &in);
   if (shortened) heddle_sse_restore_lengths(cpu, lengths);
   if (atomic) heddle_atomic_end(cpu, !why);
-  if (order) heddle_buffers_after(cpu->buffers, order);
+  if (buffers) heddle_buffers_after(cpu->buffers, order);
   if (why == HEDDLE_STOP_NONE) {
     log_step(cpu, pc, &in);
     if (heddle_sse_special(&in)) heddle_sse_after(cpu, pc, &in);

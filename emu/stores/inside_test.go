@@ -1,4 +1,4 @@
-package uc
+package stores_test
 
 import (
 	"encoding/binary"
@@ -46,7 +46,9 @@ func (b *bench) enterInstruction(instructions uint64, accesses uint8, from *arch
 // is visible to the later accesses and not to the earlier ones, and the instruction's stores
 // overwrite it (Intel SDM volume 3, section 8.1: only locked instructions and accesses within a
 // cache line are atomic).
-func TestOthersActInsideInstructions(t *testing.T) {
+func TestOthersActInsideInstructions(t *testing.T) { onEngines(t, testOthersActInsideInstructions) }
+
+func testOthersActInsideInstructions(t *testing.T, e engine) {
 	const line = dataBase + 64
 	for _, c := range []struct {
 		code     string
@@ -74,7 +76,7 @@ func TestOthersActInsideInstructions(t *testing.T) {
 		{"movups [0x60003c], xmm0\n nop", 1, line - 4, 7, 4, 5, 7, line - 4, 0},
 		{"mov esi, 0x600000\n mov edi, 0x600100\n movsq", 1, dataBase, 41, 8, 5, 0, dataBase + 0x100, 0},
 	} {
-		b := newBench(t, c.code+"\nsyscall")
+		b := e.newBench(t, c.code+"\nsyscall")
 		before := uint64(strings.Count(c.code, "\n"))
 		if !strings.Contains(c.code, "movsq") {
 			before = 0
@@ -105,8 +107,10 @@ func TestOthersActInsideInstructions(t *testing.T) {
 }
 
 // TestLoadAcrossLines expects the halves of a load to be read at different times.
-func TestLoadAcrossLines(t *testing.T) {
-	b := newBench(t, "mov rax, [0x60003c]\nsyscall")
+func TestLoadAcrossLines(t *testing.T) { onEngines(t, testLoadAcrossLines) }
+
+func testLoadAcrossLines(t *testing.T, e engine) {
+	b := e.newBench(t, "mov rax, [0x60003c]\nsyscall")
 	b.writeNumber(dataBase+60, 0x1111111111111111, 8)
 	in := b.enterInstruction(0, 1, nil)
 	b.writeNumber(dataBase+60, 0x2222222222222222, 8)
@@ -121,11 +125,15 @@ func TestLoadAcrossLines(t *testing.T) {
 
 // TestAtomicInstructionsHaveNoPlaceInside also covers instructions with one access.
 func TestAtomicInstructionsHaveNoPlaceInside(t *testing.T) {
+	onEngines(t, testAtomicInstructionsHaveNoPlaceInside)
+}
+
+func testAtomicInstructionsHaveNoPlaceInside(t *testing.T, e engine) {
 	for _, code := range []string{
 		"lock inc dword ptr [0x600000]", "xchg [0x600000], eax", "lock xadd [0x60003e], rax", "mov eax, [0x600000]",
 		"mov [0x600001], rax", "push rax", "lea rax, [0x60003e]", "nop", "prefetcht0 [0x60003f]", "clflush [0x60003f]",
 	} {
-		b := newBench(t, code+"\nsyscall")
+		b := e.newBench(t, code+"\nsyscall")
 		for choice := range uint32(8) {
 			b.changeRegs(func(r *arch.Regs) { r.RIP = uint64(codeBase) })
 			s := b.cpu.Run(arch.Limit{Immediately: true, Exact: true, Inside: arch.InsideByChance(choice)})
@@ -138,7 +146,11 @@ func TestAtomicInstructionsHaveNoPlaceInside(t *testing.T) {
 
 // TestInterruptedInstructionBeginsAnew: the thread has executed other code meanwhile.
 func TestInterruptedInstructionBeginsAnew(t *testing.T) {
-	b := newBench(t, "inc dword ptr [0x600000]\nsyscall\nmov ebx, 3\nsyscall")
+	onEngines(t, testInterruptedInstructionBeginsAnew)
+}
+
+func testInterruptedInstructionBeginsAnew(t *testing.T, e engine) {
+	b := e.newBench(t, "inc dword ptr [0x600000]\nsyscall\nmov ebx, 3\nsyscall")
 	in := b.enterInstruction(0, 1, nil)
 	b.changeRegs(func(r *arch.Regs) { r.RIP = uint64(codeBase) + 9 })
 	if s := b.cpu.Run(arch.Limit{From: in}); s.Instructions != 2 || b.readRegs().GPR[arch.RBX] != 3 || b.readNumber(dataBase, 4) != 0 {
@@ -148,7 +160,9 @@ func TestInterruptedInstructionBeginsAnew(t *testing.T) {
 
 // TestInsideChangesNothing runs programs with instructions of every kind in one thread, in runs
 // that may end inside instructions, and expects the same result as in one run.
-func TestInsideChangesNothing(t *testing.T) {
+func TestInsideChangesNothing(t *testing.T) { onEngines(t, testInsideChangesNothing) }
+
+func testInsideChangesNothing(t *testing.T, e engine) {
 	kinds := []string{
 		"inc dword ptr [rbx+%d]", "add [rbx+%d], rax", "xor [rbx+%d], cx", "not byte ptr [rbx+%d]", "xadd [rbx+%d], rdx",
 		"cmpxchg [rbx+%d], rcx", "adc rax, [rbx+%d]", "mov [rbx+%d], rax", "mov rdx, [rbx+%d]", "movups xmm0, [rbx+%d]",
@@ -176,11 +190,11 @@ func TestInsideChangesNothing(t *testing.T) {
 			}
 			b.changeRegs(func(r *arch.Regs) { r.GPR[arch.RSP] -= 256 })
 		}
-		whole := newBench(t, code+"syscall")
+		whole := e.newBench(t, code+"syscall")
 		fill(whole)
 		want := whole.cpu.Run(arch.Limit{})
 		for _, buffered := range []bool{false, true} {
-			b := newBench(t, code+"syscall")
+			b := e.newBench(t, code+"syscall")
 			var buffers emu.Buffers
 			if buffered {
 				var err error
@@ -242,6 +256,10 @@ func TestInsideChangesNothing(t *testing.T) {
 // one. Pass concerns the first instruction of the run, which is the one that the thread is inside; all
 // iterations of a repeated instruction are one in this respect.
 func TestStopsAfterInterruptedInstruction(t *testing.T) {
+	onEngines(t, testStopsAfterInterruptedInstruction)
+}
+
+func testStopsAfterInterruptedInstruction(t *testing.T, e engine) {
 	const next = codeBase + 8
 	for _, c := range []struct {
 		code     string
@@ -258,7 +276,7 @@ func TestStopsAfterInterruptedInstruction(t *testing.T) {
 		{"add [0x60003c], rcx\n lock inc dword ptr [0x600100]", 3, 0, true, arch.StopSync, 1},
 		{"rep movsq", 1, codeBase, false, arch.StopSyscall, 5},
 	} {
-		b := newBench(t, c.code+"\nsyscall")
+		b := e.newBench(t, c.code+"\nsyscall")
 		b.changeRegs(func(r *arch.Regs) {
 			r.GPR[arch.RCX], r.GPR[arch.RSI], r.GPR[arch.RDI] = 3, uint64(dataBase), uint64(dataBase)+0x100
 		})

@@ -1,4 +1,4 @@
-package uc
+package stores_test
 
 import (
 	"bytes"
@@ -21,7 +21,7 @@ type privateBench struct {
 }
 
 // newPrivateBench assembles snippets of code, each of which ends with SYSCALL.
-func newPrivateBench(t testing.TB, snippets map[string]string) *privateBench {
+func newPrivateBench(t testing.TB, e engine, snippets map[string]string) *privateBench {
 	t.Helper()
 	v := &privateBench{at: map[string]arch.Addr{}}
 	var text strings.Builder
@@ -29,7 +29,7 @@ func newPrivateBench(t testing.TB, snippets map[string]string) *privateBench {
 		v.at[name] = codeBase + arch.Addr(len(v.at)*0x100)
 		fmt.Fprintf(&text, ".org %#x\n%s\nsyscall\n", int(v.at[name]-codeBase), code)
 	}
-	v.bench = newBench(t, text.String())
+	v.bench = e.newBench(t, text.String())
 	var err error
 	if v.private, err = v.cpu.UsePrivatePages(); err != nil {
 		t.Fatal(err)
@@ -86,8 +86,10 @@ func (v *privateBench) expectValue(what string, got, want uint64) {
 
 const touchAll = "mov al, [0x600000]\nmov al, [0x601000]\nmov al, [0x602000]"
 
-func TestStoresWaitByPages(t *testing.T) {
-	v := newPrivateBench(t, map[string]string{
+func TestStoresWaitByPages(t *testing.T) { onEngines(t, testStoresWaitByPages) }
+
+func testStoresWaitByPages(t *testing.T, e engine) {
+	v := newPrivateBench(t, e, map[string]string{
 		"touch": touchAll, "store": "mov dword ptr [0x600010], 7", "load": "mov eax, [0x600010]",
 		"fence": "mfence", "lock": "lock inc dword ptr [0x601000]", "far": "mov byte ptr [0x602000], 1",
 	})
@@ -110,8 +112,10 @@ func TestStoresWaitByPages(t *testing.T) {
 
 // TestPagesOfOneThread: the first access of another thread drains the stores that precede the
 // stores to such a page.
-func TestPagesOfOneThread(t *testing.T) {
-	v := newPrivateBench(t, map[string]string{
+func TestPagesOfOneThread(t *testing.T) { onEngines(t, testPagesOfOneThread) }
+
+func testPagesOfOneThread(t *testing.T, e engine) {
+	v := newPrivateBench(t, e, map[string]string{
 		"touch": "mov al, [0x600000]", "store": "mov dword ptr [0x600000], 7\nmov dword ptr [0x601000], 8",
 		"own": "mov eax, [0x601000]", "load": "mov eax, [0x600000]",
 	})
@@ -127,9 +131,11 @@ func TestPagesOfOneThread(t *testing.T) {
 
 // TestSilentStores: a store of the value that memory has is a store. Comparing pages would lose the
 // second store of core 0, and memory would end with 1 although core 0 loads 0.
-func TestSilentStores(t *testing.T) {
+func TestSilentStores(t *testing.T) { onEngines(t, testSilentStores) }
+
+func testSilentStores(t *testing.T, e engine) {
 	for name, y := range map[string]int{"one page": 0x600100, "two pages": 0x601000} {
-		v := newPrivateBench(t, map[string]string{
+		v := newPrivateBench(t, e, map[string]string{
 			"touch": touchAll, "contend": "mov byte ptr [0x600200], 1\nmov byte ptr [0x601200], 1",
 			"first":  fmt.Sprintf("mov dword ptr [%d], 1\nmov dword ptr [0x600000], 0", y),
 			"second": "mov dword ptr [0x600000], 1", "x": "mov eax, [0x600000]", "y": fmt.Sprintf("mov eax, [%d]", y),
@@ -155,8 +161,10 @@ func TestSilentStores(t *testing.T) {
 
 // TestNeighboursOfOnePage: cores that store to one page do not drain each other after the first
 // time, see the other's stores when it drains, and keep their own.
-func TestNeighboursOfOnePage(t *testing.T) {
-	v := newPrivateBench(t, map[string]string{
+func TestNeighboursOfOnePage(t *testing.T) { onEngines(t, testNeighboursOfOnePage) }
+
+func testNeighboursOfOnePage(t *testing.T, e engine) {
+	v := newPrivateBench(t, e, map[string]string{
 		"touch": touchAll, "a": "mov word ptr [0x600ffe], 0x1111\nmov rax, [0x600ffc]",
 		"b": "mov dword ptr [0x600fff], 0x22222222\nmov rax, [0x600ffc]", "load": "mov rax, [0x600ffc]",
 		"many": "mov ecx, 20\n1: mov [0x600000 + rcx], cl\nloop 1b",
@@ -180,8 +188,10 @@ func TestNeighboursOfOnePage(t *testing.T) {
 }
 
 // TestFaultingStoresByPages: a store whose second page is missing has no effect.
-func TestFaultingStoresByPages(t *testing.T) {
-	v := newPrivateBench(t, map[string]string{
+func TestFaultingStoresByPages(t *testing.T) { onEngines(t, testFaultingStoresByPages) }
+
+func testFaultingStoresByPages(t *testing.T, e engine) {
+	v := newPrivateBench(t, e, map[string]string{
 		"touch": "mov al, [0x603000]", "store": "mov rax, -1\nmov [0x603ffd], rax", "load": "mov eax, [0x603ffc]",
 	})
 	v.sharePages()
@@ -207,8 +217,10 @@ func TestFaultingStoresByPages(t *testing.T) {
 }
 
 // TestKernelStoresByPages: a store of the kernel to a page with private copies is not lost.
-func TestKernelStoresByPages(t *testing.T) {
-	v := newPrivateBench(t, map[string]string{"touch": touchAll, "store": "mov byte ptr [0x600001], 2", "load": "mov eax, [0x600000]"})
+func TestKernelStoresByPages(t *testing.T) { onEngines(t, testKernelStoresByPages) }
+
+func testKernelStoresByPages(t *testing.T, e engine) {
+	v := newPrivateBench(t, e, map[string]string{"touch": touchAll, "store": "mov byte ptr [0x600001], 2", "load": "mov eax, [0x600000]"})
 	v.sharePages()
 	v.runSnippet(0, "store")
 	v.expectValue("what the kernel reads", uint64(v.readBytes(dataBase+1, 1)[0]), 0)
@@ -222,8 +234,10 @@ func TestKernelStoresByPages(t *testing.T) {
 
 // TestSharedPagesAreStrong: pages of shared mappings are written in place, and the core's buffer is
 // drained.
-func TestSharedPagesAreStrong(t *testing.T) {
-	v := newPrivateBench(t, map[string]string{
+func TestSharedPagesAreStrong(t *testing.T) { onEngines(t, testSharedPagesAreStrong) }
+
+func testSharedPagesAreStrong(t *testing.T, e engine) {
+	v := newPrivateBench(t, e, map[string]string{
 		"touch": touchAll, "store": "mov byte ptr [0x600000], 1\nmov byte ptr [0x603000], 2", "load": "mov al, [0x603000]\nmov ah, [0x600000]",
 	})
 	page := v.space.Get(0x603000).Page()
@@ -238,8 +252,10 @@ func TestSharedPagesAreStrong(t *testing.T) {
 }
 
 // TestSavedPages: the stores that wait are part of a snapshot.
-func TestSavedPages(t *testing.T) {
-	v := newPrivateBench(t, map[string]string{
+func TestSavedPages(t *testing.T) { onEngines(t, testSavedPages) }
+
+func testSavedPages(t *testing.T, e engine) {
+	v := newPrivateBench(t, e, map[string]string{
 		"touch": touchAll, "store": "mov byte ptr [0x600000], 1", "more": "mov byte ptr [0x600001], 1\nmov byte ptr [0x601000], 1",
 		"load": "mov eax, [0x600000]",
 	})
@@ -271,8 +287,10 @@ func TestSavedPages(t *testing.T) {
 }
 
 // TestSpacesTakeWhatWaits: a space that no longer exists is not written.
-func TestSpacesTakeWhatWaits(t *testing.T) {
-	v := newPrivateBench(t, map[string]string{"touch": touchAll, "store": "mov byte ptr [0x600000], 1"})
+func TestSpacesTakeWhatWaits(t *testing.T) { onEngines(t, testSpacesTakeWhatWaits) }
+
+func testSpacesTakeWhatWaits(t *testing.T, e engine) {
+	v := newPrivateBench(t, e, map[string]string{"touch": touchAll, "store": "mov byte ptr [0x600000], 1"})
 	v.sharePages()
 	v.runSnippet(0, "store")
 	v.space.Unmap(dataBase, dataBase+arch.PageSize)
@@ -286,8 +304,10 @@ func TestSpacesTakeWhatWaits(t *testing.T) {
 	v.expectWaiting(0)
 }
 
-func TestViewsAreAlone(t *testing.T) {
-	b, _ := newBuffered(t, 0, "syscall")
+func TestViewsAreAlone(t *testing.T) { onEngines(t, testViewsAreAlone) }
+
+func testViewsAreAlone(t *testing.T, e engine) {
+	b, _ := newBuffered(t, e, 0, "syscall")
 	if _, err := b.cpu.UsePrivatePages(); err == nil {
 		t.Error("two engines for stores at once")
 	}
@@ -295,8 +315,10 @@ func TestViewsAreAlone(t *testing.T) {
 
 // TestDrainsIgnoreRights: a debugger's watchpoint removes rights from a page, which the stores that
 // wait for it reach nevertheless.
-func TestDrainsIgnoreRights(t *testing.T) {
-	v := newPrivateBench(t, map[string]string{"touch": touchAll, "store": "mov byte ptr [0x600000], 1", "load": "mov eax, [0x600000]"})
+func TestDrainsIgnoreRights(t *testing.T) { onEngines(t, testDrainsIgnoreRights) }
+
+func testDrainsIgnoreRights(t *testing.T, e engine) {
+	v := newPrivateBench(t, e, map[string]string{"touch": touchAll, "store": "mov byte ptr [0x600000], 1", "load": "mov eax, [0x600000]"})
 	v.sharePages()
 	v.runSnippet(0, "store")
 	v.space.Protect(dataBase, dataBase+arch.PageSize, arch.Read)
@@ -306,7 +328,9 @@ func TestDrainsIgnoreRights(t *testing.T) {
 
 // TestStoresAreFound: in a contended page a core's copy has exactly the bytes that its instruction
 // stores; other bytes that another core has committed since stay when the core drains.
-func TestStoresAreFound(t *testing.T) {
+func TestStoresAreFound(t *testing.T) { onEngines(t, testStoresAreFound) }
+
+func testStoresAreFound(t *testing.T, e engine) {
 	for code, want := range map[string]string{
 		"mov byte ptr [0x600800], 0xaa":                                                    "aa",
 		"mov rax, -1\nmov fs:[0], eax":                                                     "ffffffff",
@@ -327,7 +351,7 @@ func TestStoresAreFound(t *testing.T) {
 		"fldpi\nfstp tbyte ptr [0x600800]":                                                 "35c26821a2da0fc90040",
 		"stc\nsetc [0x600800]":                                                             "01",
 	} {
-		v := newPrivateBench(t, map[string]string{
+		v := newPrivateBench(t, e, map[string]string{
 			"touch": touchAll + "\nmov al, [0x604000]", "contend": "mov byte ptr [0x600000], 1", "store": code,
 			"others": "movups xmm0, [0x604010]\nmovups [0x6007f0], xmm0\nmovups [0x600800], xmm0\nmovups [0x600810], xmm0",
 		})

@@ -1,4 +1,4 @@
-package uc
+package stores_test
 
 import (
 	"bytes"
@@ -15,9 +15,9 @@ import (
 )
 
 // newBuffered makes a bench whose stores are buffered.
-func newBuffered(t testing.TB, capacity int, source string) (*bench, emu.Buffers) {
+func newBuffered(t testing.TB, e engine, capacity int, source string) (*bench, emu.Buffers) {
 	t.Helper()
-	b := newBench(t, source)
+	b := e.newBench(t, source)
 	buffers, err := b.cpu.BufferStores(capacity)
 	if err != nil {
 		t.Fatal(err)
@@ -51,8 +51,10 @@ func splitByLines(at arch.Addr, data []byte) (parts []emu.Store) {
 // TestStoresWait runs stores of every kind. Before a commit, the memory that other cores see does
 // not change and the core's own loads see the stores. The stores are returned in order with their
 // bytes, those into two cache lines in two parts.
-func TestStoresWait(t *testing.T) {
-	b, buffers := newBuffered(t, 0, `
+func TestStoresWait(t *testing.T) { onEngines(t, testStoresWait) }
+
+func testStoresWait(t *testing.T, e engine) {
+	b, buffers := newBuffered(t, e, 0, `
 		mov rax, 0x1122334455667788
 		mov [0x600000], al
 		mov [0x600002], ax
@@ -89,7 +91,9 @@ func TestStoresWait(t *testing.T) {
 }
 
 // TestRandomStores compares with a copy of memory that the test maintains.
-func TestRandomStores(t *testing.T) {
+func TestRandomStores(t *testing.T) { onEngines(t, testRandomStores) }
+
+func testRandomStores(t *testing.T, e engine) {
 	type store struct{ at, size int }
 	random := rapid.Custom(func(rt *rapid.T) store {
 		return store{rapid.IntRange(4080, 4110).Draw(rt, "at"), rapid.SampledFrom([]int{1, 2, 4, 8}).Draw(rt, "size")}
@@ -104,7 +108,7 @@ func TestRandomStores(t *testing.T) {
 			fmt.Fprintf(&source, "rol rax, 8\nmov [%d], %s\n", int(dataBase)+s.at, reg)
 		}
 		capacity := seed % 6
-		b, buffers := newBuffered(t, capacity, source.String()+"syscall")
+		b, buffers := newBuffered(t, e, capacity, source.String()+"syscall")
 		shared, view := make([]byte, 2*arch.PageSize), make([]byte, 2*arch.PageSize)
 		value := uint64(0x0102030405060708)
 		var parts []emu.Store
@@ -140,7 +144,9 @@ func TestRandomStores(t *testing.T) {
 }
 
 // TestInstructionsThatDrain runs one store, an instruction and another store.
-func TestInstructionsThatDrain(t *testing.T) {
+func TestInstructionsThatDrain(t *testing.T) { onEngines(t, testInstructionsThatDrain) }
+
+func testInstructionsThatDrain(t *testing.T, e engine) {
 	for _, c := range []struct {
 		between string
 		want    int // number of stores that wait afterwards
@@ -158,7 +164,7 @@ func TestInstructionsThatDrain(t *testing.T) {
 		{"movnti [0x600100], ebx", 3, true},
 		{"xchg eax, ebx", 2, false},
 	} {
-		b, buffers := newBuffered(t, 0, "mov [0x600000], eax\n"+c.between+"\nmov [0x600008], eax\nsyscall")
+		b, buffers := newBuffered(t, e, 0, "mov [0x600000], eax\n"+c.between+"\nmov [0x600008], eax\nsyscall")
 		buffers.Apply(nil)
 		if s := b.cpu.Run(arch.Limit{}); s.Reason != arch.StopSyscall {
 			t.Fatalf("%s: stopped for reason %d", c.between, s.Reason)
@@ -174,8 +180,10 @@ func TestInstructionsThatDrain(t *testing.T) {
 }
 
 // TestRepeatedStores expects one store for each iteration.
-func TestRepeatedStores(t *testing.T) {
-	b, buffers := newBuffered(t, 0, "mov edi, 0x600ffe\nmov ecx, 4\nmov eax, 7\nrep stosb\nsyscall")
+func TestRepeatedStores(t *testing.T) { onEngines(t, testRepeatedStores) }
+
+func testRepeatedStores(t *testing.T, e engine) {
+	b, buffers := newBuffered(t, e, 0, "mov edi, 0x600ffe\nmov ecx, 4\nmov eax, 7\nrep stosb\nsyscall")
 	buffers.Apply(nil)
 	b.cpu.Run(arch.Limit{})
 	if got, want := fmt.Sprint(buffers.Withdraw(nil)), "[0x600ffe=07 0x600fff=07 0x601000=07 0x601001=07]"; got != want {
@@ -185,9 +193,11 @@ func TestRepeatedStores(t *testing.T) {
 
 // TestFaultingStoresDoNotWait expects that a store which faults, whether in its first or its second
 // page, is made once, after the page was supplied.
-func TestFaultingStoresDoNotWait(t *testing.T) {
+func TestFaultingStoresDoNotWait(t *testing.T) { onEngines(t, testFaultingStoresDoNotWait) }
+
+func testFaultingStoresDoNotWait(t *testing.T, e engine) {
 	for _, at := range []arch.Addr{dataBase + 4*arch.PageSize, dataBase + 4*arch.PageSize - 3} {
-		b, buffers := newBuffered(t, 0, fmt.Sprintf("mov rax, -1\nmov [%d], rax\nsyscall", at))
+		b, buffers := newBuffered(t, e, 0, fmt.Sprintf("mov rax, -1\nmov [%d], rax\nsyscall", at))
 		buffers.Apply(nil)
 		if s := b.cpu.Run(arch.Limit{}); s.Reason != arch.StopFault {
 			t.Fatalf("%#x: stopped for reason %d", uint64(at), s.Reason)
@@ -208,9 +218,11 @@ func TestFaultingStoresDoNotWait(t *testing.T) {
 
 // TestStoresAcrossUntouchedPages expects that the first store to a page of zeros replaces the page,
 // also if it is the second page of the store.
-func TestStoresAcrossUntouchedPages(t *testing.T) {
+func TestStoresAcrossUntouchedPages(t *testing.T) { onEngines(t, testStoresAcrossUntouchedPages) }
+
+func testStoresAcrossUntouchedPages(t *testing.T, e engine) {
 	const at arch.Addr = 0x700000
-	b, buffers := newBuffered(t, 0, fmt.Sprintf("mov rax, 0x0807060504030201\nmov [%d], rax\nmov rbx, [%d]\nsyscall", at+arch.PageSize-3, at+arch.PageSize))
+	b, buffers := newBuffered(t, e, 0, fmt.Sprintf("mov rax, 0x0807060504030201\nmov [%d], rax\nmov rbx, [%d]\nsyscall", at+arch.PageSize-3, at+arch.PageSize))
 	b.space.FillZero(at, at+2*arch.PageSize, arch.Read|arch.Write)
 	buffers.Apply(nil)
 	b.cpu.Run(arch.Limit{})
@@ -226,8 +238,10 @@ func TestStoresAcrossUntouchedPages(t *testing.T) {
 }
 
 // TestStoresByTwoAddresses writes one page at two addresses.
-func TestStoresByTwoAddresses(t *testing.T) {
-	b, buffers := newBuffered(t, 0, "mov eax, 5\nmov [0x600000], al\nmov [0x610000], al\nmov [0x600001], al\nmov bl, [0x610001]\nmov [0x610002], bl\nsyscall")
+func TestStoresByTwoAddresses(t *testing.T) { onEngines(t, testStoresByTwoAddresses) }
+
+func testStoresByTwoAddresses(t *testing.T, e engine) {
+	b, buffers := newBuffered(t, e, 0, "mov eax, 5\nmov [0x600000], al\nmov [0x610000], al\nmov [0x600001], al\nmov bl, [0x610001]\nmov [0x610002], bl\nsyscall")
 	p := b.space.Get(dataBase).Page()
 	b.ram.Ref(p)
 	b.space.Set(dataBase, mem.MakePTE(p, arch.Read|arch.Write, true))
