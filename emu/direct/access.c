@@ -15,7 +15,9 @@ static void keep(struct direct_engine *e, uint64_t va, uint64_t pte, enum heddle
   uint8_t *bytes = heddle_ram_bytes(e->ram, page);
   bool code = e->ram->flags[page] & HEDDLE_PAGE_CODE;
   bool once = e->private_pages && e->private_pages->once;
-  if (access == HEDDLE_WRITE && (pte & HEDDLE_PTE_READ) && !code && !once) direct_bank_add(e->bank, va, bytes, true);
+  bool write = access == HEDDLE_WRITE && (pte & HEDDLE_PTE_READ) && !code && !once;
+  if (write && e->buffers) direct_buffer_address(e, va, page);
+  if (write) direct_bank_add(e->bank, va, bytes, true);
   if (pte & HEDDLE_PTE_READ) direct_bank_add(e->bank, va, bytes, false);
 }
 

@@ -99,6 +99,15 @@ void direct_bank_remove(struct direct_bank *b, uint64_t va, bool write) {
   forget_stack(b);
 }
 
+// Removes the page at va from the tables for writing if it is this one.
+void direct_banks_remove(struct direct_engine *e, uint64_t va, uint64_t page) {
+  uint64_t host = (uint64_t)(uintptr_t)heddle_ram_bytes(e->ram, page);
+  for (unsigned k = 0; k < BANKS; k++) {
+    struct direct_bank *b = &e->banks[k];
+    if (b->context && bytes(b, true)[number(va)] == host) direct_bank_remove(b, va, true);
+  }
+}
+
 // A physical page has become code: no write to it goes unnoticed from now on.
 void direct_banks_protect(struct direct_engine *e, uint64_t page) {
   uint64_t host = (uint64_t)(uintptr_t)heddle_ram_bytes(e->ram, page);

@@ -184,15 +184,18 @@ static bool is_counted_simply(const struct direct_insn *in) {
   return !beyond && !(in->writes & REGISTER_BIT(RCX));
 }
 
-static bool stores(const struct direct_insn *in) {
-  return (in->what & INSN_STORES) || in->class == CLASS_PUSH || in->class == CLASS_CALL || in->class == CLASS_CALL_TO;
+// Reports whether translated code can log the stores of the instruction for buffers.
+static bool has_simple_store(const struct direct_insn *in) {
+  if (!(in->what & INSN_STORES)) return true;
+  bool fits = in->size == 1 || in->size == 2 || in->size == 4 || in->size == 8 || in->size == 10 || in->size == 16;
+  return fits && in->mnemonic != ZYDIS_MNEMONIC_FBSTP;
 }
 
 // Reports whether translated code has the instruction; otherwise C executes it.
 static bool is_translated(const struct direct_engine *e, const struct direct_insn *in) {
   bool memory = in->what & INSN_MEMORY;
   if (memory && (!in->size || in->size > 64)) return false;
-  if (e->buffers && stores(in)) return false;
+  if (e->buffers && !has_simple_store(in)) return false;
   if (e->private_pages && in->order) return false;
   switch ((enum direct_class)in->class) {
     case CLASS_NATIVE:

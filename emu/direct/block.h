@@ -56,6 +56,7 @@ struct direct_point {
   uint16_t at;           // offset in the block's code: where the check begins, or the instruction
   uint16_t cost;         // of the instructions before it
   uint8_t count;         // ... their number
+  uint8_t stores;        // ... of those that store
   bool write, stack;     // stack: by way of the entry for the stack
   uint16_t size;         // bytes that the check covers, 0: it is none of an access
   uint16_t own, own_size;  // those of the instruction among them
@@ -165,6 +166,11 @@ static inline uint32_t direct_block_number(const struct direct_engine *e, const 
 // The register that PUSH or POP names.
 static inline unsigned direct_stack_register(const struct direct_insn *in) {
   return in->has_modrm ? insn_rm(in) : (in->opcode & 7u) | (unsigned)in->b << 3;
+}
+
+// Reports whether a block logs a store of the instruction for buffers.
+static inline bool direct_is_logged_store(const struct direct_insn *in) {
+  return (in->what & INSN_STORES) || in->class == CLASS_PUSH || in->class == CLASS_CALL || in->class == CLASS_CALL_TO;
 }
 
 // The instructions of a block.

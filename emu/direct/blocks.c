@@ -92,6 +92,7 @@ static void leave_at(struct direct_engine *e, const struct direct_point *p) {
     if (log_is_raw(&e->log)) direct_log_drain(e, log_end(e, p));
     direct_log_part(e, p);
   }
+  if (e->buffers) direct_buffer_logged(e, e->context->stores + p->stores);
   take_registers(e, &e->blocks->all[p->block]);
   take_flags(e, &p->flags);
   charge_part(e, p);
@@ -107,6 +108,8 @@ static bool supply_page(struct direct_engine *e, const struct direct_point *p, u
   struct direct_context *c = e->context;
   if (!p->size || !is_canonical(va)) return false;
   if (offset_of(va) + p->size > HEDDLE_PAGE_SIZE) return false;
+  // The addresses of logged stores are those by which pages are in the tables now.
+  if (e->buffers) direct_buffer_logged(e, c->stores + p->stores);
   const uint8_t *at = direct_locate(e, va, p->write ? HEDDLE_WRITE : HEDDLE_READ);
   if (!at || !direct_has_page(e, va, p->write)) return false;
   if (p->stack) {
@@ -181,6 +184,7 @@ static enum next run_from(struct direct_engine *e, const struct direct_block *b)
   struct direct_context *c = e->context;
   c->saved_flags = c->flags;
   c->formula = FORMULA_SAVED;
+  c->stores = e->stores.taken = e->stores.all;
   c->target = direct_block_code(e, b, b->entry);
   prepare_entry(e);
   enum run how = (enum run)(log_is_raw(&e->log) ? direct_enter_logged() : direct_enter());
@@ -204,6 +208,7 @@ static enum next run_from(struct direct_engine *e, const struct direct_block *b)
   }
   if (how == RUN_LEFT) {
     if (e->log.what) direct_log_drain(e, c->log);
+    if (e->buffers) direct_buffer_logged(e, c->stores);
     direct_settle_flags(e);
     return NEXT_BLOCK;
   }
@@ -286,6 +291,7 @@ bool direct_run_blocks(struct direct_engine *e) {
       cycles = least(cycles, direct_log_room(e));
       direct_log_begin(e, cycles);
     }
+    if (e->buffers) cycles = least(cycles, LOGGED_STORES - BLOCK_INSNS);
     if (cycles < 0) cycles = 0;
     grant(e, cycles);
     ran = true;

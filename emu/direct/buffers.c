@@ -63,18 +63,64 @@ static void add(struct direct_engine *e, uint64_t va, const uint8_t *memory, con
   copy_bytes(p->saved, old, n);
 }
 
+// A store into two cache lines is two stores.
+static void add_part(struct direct_engine *e, uint64_t va, const uint8_t *old, size_t n) {
+  while (n) {
+    size_t room = HEDDLE_LINE_SIZE - va % HEDDLE_LINE_SIZE, part = n < room ? n : room;
+    add(e, va, direct_locate(e, va, HEDDLE_WRITE), old, part);
+    va += part;
+    old += part;
+    n -= part;
+  }
+}
+
 // Adds the store of n bytes at va, which may be written, to the buffer. The instruction has made it or
 // is about to; old has the bytes from before.
 void direct_buffer_store(struct direct_engine *e, const struct direct_insn *in, uint64_t va, const uint8_t *old, size_t n) {
   size_t at, size;
   if (!e->buffers->running) return;
-  for (unsigned k = 0; find_part(in, k, n, &at, &size); k++) {
-    // A store into two cache lines is two stores.
-    while (size) {
-      size_t room = HEDDLE_LINE_SIZE - (va + at) % HEDDLE_LINE_SIZE, part = size < room ? size : room;
-      add(e, va + at, direct_locate(e, va + at, HEDDLE_WRITE), old + at, part);
-      at += part;
-      size -= part;
-    }
+  for (unsigned k = 0; find_part(in, k, n, &at, &size); k++) add_part(e, va + at, old + at, size);
+}
+
+// ---- stores of blocks -----------------------------------------------------------------------
+
+// The page of a table for writing is at va from now on: at another address it leaves the tables.
+void direct_buffer_address(struct direct_engine *e, uint64_t va, uint64_t page) {
+  uint64_t *known = &e->stores.va[page];
+  if (*known && *known != page_of(va)) direct_banks_remove(e, *known, page);
+  *known = page_of(va);
+}
+
+// Adds one part of a logged store, which lies within its page.
+static void add_logged(struct direct_engine *e, const struct direct_logged_store *s, unsigned from, unsigned n) {
+  const uint8_t *memory = (const uint8_t *)(uintptr_t)(s->pointer + (s->what & LOGGED_OFFSET)) + from;
+  const uint8_t *old = (const uint8_t *)s->old + from;
+  uint64_t va = e->stores.va[(uint64_t)(memory - e->ram->base) >> HEDDLE_PAGE_SHIFT] + ((memory - e->ram->base) & (HEDDLE_PAGE_SIZE - 1));
+  while (n) {
+    size_t room = HEDDLE_LINE_SIZE - va % HEDDLE_LINE_SIZE, part = n < room ? n : room;
+    add(e, va, memory, old, part);
+    va += part;
+    memory += part;
+    old += part;
+    n -= (unsigned)part;
   }
+}
+
+// Adds the stores that blocks have logged up to end.
+void direct_buffer_logged(struct direct_engine *e, const struct direct_logged_store *end) {
+  struct heddle_buffers *b = e->buffers;
+  const struct direct_logged_store *s = e->stores.taken;
+  e->stores.taken = (struct direct_logged_store *)end;
+  if (!b->running) return;
+  // Of those that do not fit in together, the first are committed at once.
+  if (b->bounded && (uint64_t)(end - s) > b->limit) {
+    b->head = b->tail;
+    s = end - b->limit;
+  }
+  for (; s < end; s++) {
+    unsigned size = s->what >> LOGGED_SIZE_SHIFT & LOGGED_SIZE;
+    b->weak = s->what & LOGGED_WEAK;
+    for (unsigned at = 0; at < size; at += 8) add_logged(e, s, at, size - at < 8 ? size - at : 8);
+  }
+  b->weak = false;
 }

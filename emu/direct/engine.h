@@ -14,6 +14,7 @@
 #include "memory.h"
 #include "operands.h"
 #include "private.h"
+#include "storelog.h"
 
 // ---- the state of a thread ------------------------------------------------------
 
@@ -51,7 +52,8 @@ struct direct_context {
   uint32_t formula, formula_unused;
   uint64_t first, second;
   uint64_t branches;
-  uint64_t unused2[8];
+  uint64_t unused2[7];
+  struct direct_logged_store *stores;
   uint8_t bounce[192];
   uint64_t return_gpr[16], return_rip;
   uint32_t return_flags, return_unused;
@@ -83,6 +85,7 @@ AT(formula, CONTEXT_FORMULA);
 AT(first, CONTEXT_FIRST);
 AT(second, CONTEXT_SECOND);
 AT(branches, CONTEXT_BRANCHES);
+AT(stores, CONTEXT_STORES);
 AT(bounce, CONTEXT_BOUNCE);
 AT(return_gpr, CONTEXT_RETURN_GPR);
 AT(return_rip, CONTEXT_RETURN_RIP);
@@ -244,6 +247,7 @@ struct direct_engine {
 
   struct heddle_insides inside;    // where the run may end inside an instruction
   struct heddle_buffers *buffers;  // NULL: stores are visible at once
+  struct direct_store_log stores;  // of blocks, for the buffers
   struct heddle_private_pages *private_pages;  // NULL: all cores see the same pages
   bool tables_outdated;            // the tables of all banks may have pages that the thread must not see
   bool alone;                      // an instruction is executed on its own
@@ -275,6 +279,7 @@ void direct_bank_refresh(struct direct_engine *e);
 void direct_banks_flush(struct direct_engine *e);
 void direct_bank_add(struct direct_bank *b, uint64_t va, uint8_t *bytes, bool write);
 void direct_bank_remove(struct direct_bank *b, uint64_t va, bool write);
+void direct_banks_remove(struct direct_engine *e, uint64_t va, uint64_t page);
 void direct_bank_flush(struct direct_bank *b);
 void direct_banks_protect(struct direct_engine *e, uint64_t page);
 
@@ -382,6 +387,8 @@ enum direct_stop direct_inside_end(struct direct_engine *e, uint64_t pc);
 // ---- buffers.c ----------------------------------------------------------------------------------------
 
 bool direct_buffers_open(struct direct_engine *e, uint32_t capacity);
+void direct_buffer_logged(struct direct_engine *e, const struct direct_logged_store *end);
+void direct_buffer_address(struct direct_engine *e, uint64_t va, uint64_t page);
 void direct_buffer_store(struct direct_engine *e, const struct direct_insn *in, uint64_t va, const uint8_t *old, size_t n);
 
 // ---- privatepages.c -----------------------------------------------------------------------------------

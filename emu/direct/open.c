@@ -24,12 +24,17 @@ int direct_open(struct direct_engine **out, struct heddle_ram *ram, uint32_t cor
 bool direct_buffers_open(struct direct_engine *e, uint32_t capacity) {
   if (e->has_run || e->buffers) return false;
   e->buffers = calloc(1, sizeof *e->buffers);
-  return e->buffers && heddle_buffers_init(e->buffers, e->ram, &e->space, &e->clock, capacity);
+  e->stores.all = calloc(LOGGED_STORES, sizeof *e->stores.all);
+  e->stores.va = heddle_reserve(e->ram->pages * sizeof *e->stores.va);
+  return e->buffers && e->stores.all && e->stores.va &&
+      heddle_buffers_init(e->buffers, e->ram, &e->space, &e->clock, capacity);
 }
 
 static void close_buffers(struct direct_engine *e) {
   if (!e->buffers) return;
   heddle_buffers_free(e->buffers);
+  heddle_unreserve(e->stores.va, e->ram->pages * sizeof *e->stores.va);
+  free(e->stores.all);
   free(e->buffers);
 }
 

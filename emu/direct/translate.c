@@ -89,6 +89,7 @@ static bool is_swapped(const struct direct_block *b) {
 static void put_exit(struct translation *t, unsigned i, uint64_t target) {
   struct direct_exit *x = new_exit(t, i, target);
   put_exit_flags(t);
+  put_stores_exit(t, i);
   put_charge(t, t->scratch, x->count, x->cost);
   put_record(t, i, x);
   uint8_t *used_up = put_jump_if(&t->c, CC_S);
@@ -119,6 +120,7 @@ static void put_indirect_exit(struct translation *t, unsigned i) {
   x->pc = in->pc;
   x->last_cost = (uint16_t)in->cost;
   put_exit_flags(t);
+  put_stores_exit(t, i);
   put_charge(t, t->scratch, x->count, x->cost);
   put_record(t, i, x);
   put_log_swap_out(t);
@@ -153,6 +155,7 @@ static struct direct_point *new_point(struct translation *t, unsigned i) {
   p->at = (uint16_t)offset_here(t);
   p->cost = t->cost_before[i];
   p->count = (uint8_t)i;
+  p->stores = t->stores_before[i];
   p->events = t->recorded_before[i].events;
   p->branches = t->recorded_before[i].branches;
   p->boundary = !before || before->kind != KIND_NONE || before->pc + before->length != p->pc;
@@ -294,6 +297,7 @@ static void put_native(struct translation *t, unsigned i) {
   unsigned points = t->block->points;
   struct place m = at_register(RAX, 0);
   if (memory) m = put_access(t, i, in->size, in->what & INSN_STORES);
+  if (in->what & INSN_STORES) put_stored(t, i, m, in->size);
   put_flags_before(t, i);
   if (points == t->block->points && can_trap(in)) new_point(t, i);
   if (scans_bits(in)) put_move(&t->c, t->scratch, insn_reg(in));
@@ -307,6 +311,7 @@ static void put_native(struct translation *t, unsigned i) {
 static void put_push(struct translation *t, unsigned i) {
   const struct direct_insn *in = &t->insns[i];
   struct place top = put_group_access(t, i, RSP, -8, 8, true);
+  put_stored(t, i, top, 8);
   put_flags_before(t, i);
   bool constant = !in->has_modrm && !(in->opcode >= 0x50 && in->opcode < 0x58);
   if (constant) put_imm_to_memory(&t->c, 8, top, (int32_t)in->imm);
@@ -335,6 +340,7 @@ static void put_push_return(struct translation *t, unsigned i) {
   const struct direct_insn *in = &t->insns[i];
   uint64_t next = in->pc + in->length;
   struct place top = put_group_access(t, i, RSP, -8, 8, true);
+  put_stored(t, i, top, 8);
   put_flags_before(t, i);
   if ((int64_t)next == (int32_t)next) {
     put_imm_to_memory(&t->c, 8, top, (int32_t)next);
@@ -483,6 +489,7 @@ void direct_translate(struct direct_engine *e, struct direct_block *b, const str
   t.pointer = b->swapped[1] != NO_REGISTER ? b->swapped[1] : R11;
   t.flags.formula = FORMULA_ENTRY;
   for (unsigned i = 0, cost = 0; i < o->n; cost += o->insns[i++].cost) t.cost_before[i] = (uint16_t)cost;
+  count_stores(&t);
   t.log = b->swapped[2] != NO_REGISTER ? b->swapped[2] : LOG_REGISTER;
   begin_record(&t);
   put_entry(&t);

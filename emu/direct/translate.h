@@ -48,6 +48,7 @@ struct translation {
   struct code c;
   unsigned scratch, pointer;     // the registers of the code itself
   uint16_t cost_before[BLOCK_INSNS];
+  uint8_t stores_before[BLOCK_INSNS];
   // Where the flags can be had from. In the host's flags they are, too, if in_host.
   struct direct_flags flags;
   bool in_host;
@@ -71,6 +72,10 @@ void begin_record(struct translation *t);
 void record_before(struct translation *t, unsigned i);
 void record_after(struct translation *t, unsigned i);
 void put_record(struct translation *t, unsigned i, const struct direct_exit *x);
+// translatestores.c
+void count_stores(struct translation *t);
+void put_stored(struct translation *t, unsigned i, struct place m, unsigned size);
+void put_stores_exit(struct translation *t, unsigned i);
 
 // translateflags.c
 bool flags_are_needed(const struct translation *t);

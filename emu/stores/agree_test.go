@@ -156,7 +156,7 @@ func withoutImages(stores []emu.Store) (out []emu.Store) {
 // instructions, and the stores that wait.
 func TestEnginesStopInsideAlike(t *testing.T) {
 	places, ends := map[uint8]int{}, map[arch.StopReason]int{}
-	for seed := range testsize.Pick[uint64](20, 60, 3000) {
+	for seed := range testsize.Pick[uint64](20, 60, 1000) {
 		r := rand.New(rand.NewPCG(seed, 18))
 		code := randomProgram(r, 60, 1)
 		buffered, capacity := r.IntN(2) == 0, r.IntN(5)
@@ -230,7 +230,7 @@ func TestEnginesStopInsideAlike(t *testing.T) {
 // engines, with drains at random, and compares everything after each step.
 func TestEnginesKeepPagesAlike(t *testing.T) {
 	waited, ends := 0, map[arch.StopReason]int{}
-	for seed := range testsize.Pick[uint64](20, 60, 3000) {
+	for seed := range testsize.Pick[uint64](20, 60, 1000) {
 		r := rand.New(rand.NewPCG(seed, 7))
 		var code strings.Builder
 		for k := range 3 {
