@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/emu/mem"
 )
@@ -188,5 +189,31 @@ func BenchmarkLogs(b *testing.B) {
 				b.ReportMetric(float64(with)/float64(without), "plain")
 			})
 		}
+	}
+}
+
+// BenchmarkBuffers compares kernels whose stores are buffered with others: "plain" is how many times
+// longer they take.
+func BenchmarkBuffers(b *testing.B) {
+	for _, k := range kernels {
+		b.Run(k.name, func(b *testing.B) {
+			var with, without time.Duration
+			for range b.N {
+				var buffers emu.Buffers
+				var stores []emu.Store
+				commit := func(*CPU) {
+					buffers.Withdraw(stores[:0])
+					buffers.Apply(nil)
+				}
+				took, _ := runKernel(b, k.code, func(c *CPU) {
+					buffers, _ = c.BufferStores(56)
+					buffers.Apply(nil)
+				}, commit)
+				with += took
+				took, _ = runKernel(b, k.code, func(*CPU) {}, func(*CPU) {})
+				without += took
+			}
+			b.ReportMetric(float64(with)/float64(without), "plain")
+		})
 	}
 }

@@ -62,10 +62,7 @@ static bool waits(void *engine) {
   return e->buffers || e->private_pages;
 }
 
-static uint64_t branches(void *engine) {
-  (void)engine;
-  return 0;
-}
+static uint64_t branches(void *engine) { return ((struct direct_engine *)engine)->log.branches; }
 
 static void log_pages(void *engine, struct heddle_space *space, const struct heddle_inside *in) {
   (void)engine, (void)space, (void)in;

@@ -221,7 +221,7 @@ func TestEnginesStopInsideAlike(t *testing.T) {
 	if ends[arch.StopSyscall] < 8 {
 		t.Errorf("programs have ended for reasons %v", ends)
 	}
-	if places[1] < 30 || places[2] == 0 || places[3] == 0 {
+	if places[1] < 10 || places[2] == 0 || places[3] == 0 && !testing.Short() {
 		t.Errorf("runs have ended inside instructions, by the accesses that were done: %v", places)
 	}
 }
