@@ -105,7 +105,7 @@ func (b *bench) observe(s arch.Stop) state {
 	const carry, zero, trap, direction = 0x1, 0x40, 0x100, 0x400
 	memory := b.readBytes(dataBase, 4*arch.PageSize)
 	clear(memory[imagesAt-dataBase:][:imagesSize])
-	o := state{stop: s, regs: b.readRegs(), memory: fmt.Sprintf("%x", memory)}
+	o := state{stop: s, regs: b.readRegs(), memory: string(memory)}
 	o.regs.RFLAGS &= carry | zero | trap | direction
 	o.stop.Repeated, o.stop.Access, o.stop.Kind, o.stop.Page = 0, 0, 0, 0
 	if s.Reason != arch.StopException {
@@ -133,7 +133,7 @@ func (o state) difference(p state) string {
 	case o.memory != p.memory:
 		for i := range o.memory {
 			if o.memory[i] != p.memory[i] {
-				return fmt.Sprintf("memory at %#x: %s and %s", i/2, o.memory[i&^1:min(i+40, len(o.memory))], p.memory[i&^1:min(i+40, len(o.memory))])
+				return fmt.Sprintf("memory at %#x: %x and %x", i, o.memory[i:min(i+16, len(o.memory))], p.memory[i:min(i+16, len(o.memory))])
 			}
 		}
 	}

@@ -34,8 +34,8 @@ func (x Insides) Prepare(l *arch.Limit) {
 	}
 }
 
-// Done returns the number of accesses done of the instruction that the last run ended inside, 0 if
-// there is none.
+// Done returns the number of accesses done of the instruction that the last run ended inside, or
+// 0.
 func (x Insides) Done() uint8 {
 	if x.c.interrupted.n == 0 {
 		return 0

@@ -58,7 +58,7 @@ struct heddle_insn_facts {
 // What an engine offers. Each function has the engine as its first argument.
 struct heddle_inside_functions {
   // Describes the instruction at pc for the registers that the running thread has. Returns false if
-  // there is none, or its operands do not name its accesses.
+  // no instruction is there, or its operands do not name its accesses.
   bool (*describe)(void *engine, uint64_t pc, struct heddle_insn_facts *out);
   uint64_t (*pc)(void *engine);
   void (*registers)(void *engine, struct heddle_regs *out);
