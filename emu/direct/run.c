@@ -66,10 +66,10 @@ static bool pauses(const struct direct_engine *e, const struct direct_insn *in) 
 
 // Tells private pages of an instruction that is about to be executed.
 static void note_alone(struct direct_engine *e, const struct direct_insn *in) {
-  bool orders = in->order || (in->what & INSN_FENCE), stores = direct_needs_page(e, in);
-  if (!orders && !stores) return;
+  bool stores = direct_needs_page(e, in);
+  if (!in->order && !stores) return;
   direct_float_park(e);
-  heddle_private_alone(e->private_pages, in->pc, orders, stores);
+  heddle_private_alone(e->private_pages, in->pc, in->order, stores);
 }
 
 static enum direct_stop step(struct direct_engine *e, struct direct_unit *u) {

@@ -371,11 +371,11 @@ static void acquire_operand(struct heddle_private_pages *p) {
   p->acquiring = false;
 }
 
-// The instruction at pc is about to be executed alone. orders: it is an atomic one, a fence, CPUID, or
-// a non-temporal store. stores: it may store to memory of which the engine has no translation.
-void heddle_private_alone(struct heddle_private_pages *p, uint64_t pc, bool orders, bool stores) {
+// The instruction at pc is about to be executed alone. order: its effect on the order of
+// accesses. stores: it may store to memory of which the engine has no translation.
+void heddle_private_alone(struct heddle_private_pages *p, uint64_t pc, uint32_t order, bool stores) {
   p->pc = pc;
-  if (orders) p->must_drain = true;
+  if (order & (HEDDLE_ORDER_LOCKED | HEDDLE_ORDER_FULL)) p->must_drain = true;
   if (stores && p->running_core != HEDDLE_NO_CORE) acquire_operand(p);
 }
 

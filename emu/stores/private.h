@@ -96,6 +96,6 @@ uint64_t heddle_private_seen(const struct heddle_private_pages *p, uint64_t pte)
 // For engines.
 enum heddle_walk heddle_private_fill(struct heddle_private_pages *p, uint64_t va, enum heddle_access access,
                                      uint64_t *pte);
-void heddle_private_alone(struct heddle_private_pages *p, uint64_t pc, bool orders, bool stores);
+void heddle_private_alone(struct heddle_private_pages *p, uint64_t pc, uint32_t order, bool stores);
 
 #endif

@@ -114,8 +114,7 @@ static enum heddle_stop step_alone(struct heddle_cpu *cpu, uint64_t pc) {
   if (cpu->logs.flow.on) heddle_log_code(cpu, pc, in.length);
   bool atomic = heddle_atomic_begin(cpu, pc, &in);
   uint32_t order = heddle_order_of(&in);
-  bool orders = order || in.mnemonic == ZYDIS_MNEMONIC_LFENCE;
-  if (cpu->private_pages) heddle_private_alone(cpu->private_pages, pc, orders, heddle_touches_memory(&in));
+  if (cpu->private_pages) heddle_private_alone(cpu->private_pages, pc, order, heddle_touches_memory(&in));
   bool buffers = cpu->buffers && order;
   if (buffers) heddle_buffers_before(cpu->buffers, order);
   uint64_t lengths[2];
