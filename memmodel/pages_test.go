@@ -7,8 +7,8 @@ import (
 
 	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/emu/engines"
 	"github.com/heddle-dmt/heddle/emu/mem"
-	"github.com/heddle-dmt/heddle/emu/uc"
 	"github.com/heddle-dmt/heddle/internal/testsize"
 	"github.com/heddle-dmt/heddle/memmodel"
 	"github.com/heddle-dmt/heddle/memmodel/explore"
@@ -59,14 +59,14 @@ type pageMachine struct {
 	random  *rand.Rand
 }
 
-func newPageMachine(t testing.TB) *pageMachine {
+func newPageMachine(t testing.TB, engine string) *pageMachine {
 	m := &pageMachine{TB: t, random: rand.New(rand.NewPCG(1, 2))}
 	var err error
 	if m.ram, err = mem.NewRAM(64 << 20); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(m.ram.Close)
-	if m.cpu, err = uc.NewCPU(m.ram, litmus.MaxThreads, arch.DefaultCosts()); err != nil {
+	if m.cpu, err = engines.New(engine, arch.V2, m.ram, litmus.MaxThreads, arch.DefaultCosts()); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(m.cpu.Close)
@@ -253,6 +253,12 @@ func (m *pageMachine) seen(x *explore.Machine, test *litmus.Test, code []litmus.
 // the locations lie. The classic tests whose condition TSO reaches and SC does
 // not reach it by pages, too, but for one: non-temporal stores stay in order.
 func TestPagesAreTSO(t *testing.T) {
+	for _, engine := range []string{engines.Unicorn, engines.Direct} {
+		t.Run(engine, func(t *testing.T) { testPagesAreTSO(t, engine) })
+	}
+}
+
+func testPagesAreTSO(t *testing.T, engine string) {
 	known := classics(t)
 	texts := classicTexts(t)
 	for i, text := range generated() {
@@ -261,7 +267,7 @@ func TestPagesAreTSO(t *testing.T) {
 		}
 	}
 	tests, codes := parseAll(t, texts)
-	x, m := newMachine(t), newPageMachine(t)
+	x, m := newMachine(t), newPageMachine(t, engine)
 	for _, l := range testsize.Sample(layouts, testsize.Pick(1, len(layouts), len(layouts)), 0) {
 		var moved []*litmus.Test
 		for _, text := range texts {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/heddle-dmt/heddle/emu/engines"
 	"github.com/heddle-dmt/heddle/internal/gcc"
 	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/internal/testsize"
@@ -202,13 +203,13 @@ func buildColumns(t *testing.T, tests []*programTest) string {
 }
 
 // run runs a test as a program for some rounds and adds the outcomes that it ends in.
-func (p *programTest) run(t *testing.T, bin string, n int, model memmodel.Model, seed uint64, rounds int, to *litmus.Outcomes) {
+func (p *programTest) run(t *testing.T, engine, bin string, n int, model memmodel.Model, seed uint64, rounds int, to *litmus.Outcomes) {
 	var out, diagnostics bytes.Buffer
 	c := machine.DefaultConfig()
 	c.Args = []string{bin, strconv.Itoa(n), strconv.Itoa(rounds)}
 	c.Cores, c.Seed = len(p.Threads), seed
 	c.Sched.Policy, c.Sched.Granularity, c.Sched.Quantum = "random", "instruction", 3
-	c.Memory.Model = model.String()
+	c.Memory.Model, c.Engine = model.String(), engine
 	c.Stdout, c.Stderr = &out, &diagnostics
 	result, err := machine.Run(context.Background(), c)
 	if err != nil || result.ExitCode != 0 {
@@ -259,7 +260,10 @@ func TestProgramsEndAsExplored(t *testing.T) {
 	}
 	for k, model := range memmodel.Models() {
 		for _, n := range testsize.Sample(numbers, testsize.Pick(3, len(numbers), len(numbers)), k) {
-			programs[n].compare(t, m, bin, n, model)
+			programs[n].compare(t, engines.Direct, m, bin, n, model)
+		}
+		for _, n := range testsize.Sample(numbers, testsize.Pick(1, len(numbers)/2, len(numbers)), k) {
+			programs[n].compare(t, engines.Unicorn, m, bin, n, model)
 		}
 	}
 }
@@ -269,19 +273,19 @@ func TestProgramsEndAsExplored(t *testing.T) {
 const moreSeeds = 60
 
 // compare runs a test with seeds until all outcomes came up.
-func (p *programTest) compare(t *testing.T, m *explore.Machine, bin string, n int, model memmodel.Model) {
+func (p *programTest) compare(t *testing.T, engine string, m *explore.Machine, bin string, n int, model memmodel.Model) {
 	t.Helper()
 	explored := explored(t, m, p.Test, p.code, explore.Options{Model: model}).Outcomes
 	seen := litmus.NewOutcomes(p.observer)
 	least := uint64(testsize.Runs(1, 2, 20))
 	seed := uint64(1)
 	for ; seed <= least || seed <= least+moreSeeds && len(explored.Minus(seen)) > 0; seed++ {
-		p.run(t, bin, n, model, seed, 300, seen)
+		p.run(t, engine, bin, n, model, seed, 300, seen)
 		for _, s := range seen.Minus(explored) {
-			t.Fatalf("%s under %v, seed %d: the program ends in %s, which the explorer has not", p.Name, model, seed, p.observer.Format(s))
+			t.Fatalf("%s on %s under %v, seed %d: the program ends in %s, which the explorer has not", p.Name, engine, model, seed, p.observer.Format(s))
 		}
 	}
 	for _, s := range explored.Minus(seen) {
-		t.Errorf("%s under %v: no run of %d ends in %s", p.Name, model, seed-1, p.observer.Format(s))
+		t.Errorf("%s on %s under %v: no run of %d ends in %s", p.Name, engine, model, seed-1, p.observer.Format(s))
 	}
 }

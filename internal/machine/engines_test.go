@@ -129,3 +129,10 @@ func tail(s string) string {
 	}
 	return s
 }
+
+// onEngines runs a test on each engine.
+func onEngines(t *testing.T, test func(t *testing.T, engine string)) {
+	for _, engine := range []string{engines.Direct, engines.Unicorn} {
+		t.Run(engine, func(t *testing.T) { test(t, engine) })
+	}
+}

@@ -41,7 +41,9 @@ int main(void) {
 
 // TestUpdatesAreLost: an unlocked instruction that loads and stores is two accesses under
 // every memory model, and policies let other cores act between them.
-func TestUpdatesAreLost(t *testing.T) {
+func TestUpdatesAreLost(t *testing.T) { onEngines(t, testUpdatesAreLost) }
+
+func testUpdatesAreLost(t *testing.T, engine string) {
 	program := machinetest.Compile(t, updates)
 	for _, c := range []struct {
 		name  string
@@ -58,6 +60,7 @@ func TestUpdatesAreLost(t *testing.T) {
 			lost := 0
 			for seed := range c.seeds {
 				conf, out := machinetest.Config(t, program)
+				conf.Engine = engine
 				conf.Seed, conf.Sched = seed, c.sched
 				machinetest.Run(t, conf)
 				var counter, across int
@@ -78,10 +81,13 @@ func TestUpdatesAreLost(t *testing.T) {
 
 // TestOneCoreLosesNothing: a thread that another one takes the core from is between two
 // instructions.
-func TestOneCoreLosesNothing(t *testing.T) {
+func TestOneCoreLosesNothing(t *testing.T) { onEngines(t, testOneCoreLosesNothing) }
+
+func testOneCoreLosesNothing(t *testing.T, engine string) {
 	program := machinetest.Compile(t, updates)
 	for _, policy := range []string{sched.Random, sched.Timed} {
 		conf, out := machinetest.Config(t, program)
+		conf.Engine = engine
 		conf.Cores, conf.Sched = 1, sched.Options{Policy: policy, Granularity: sched.Instruction, TimeSlice: 500}
 		machinetest.Run(t, conf)
 		if !strings.HasPrefix(out.String(), "6000 6000 ") {

@@ -18,12 +18,15 @@ import (
 
 // TestPagesShowTSO: results that TSO forbids never happen with the engine that works by
 // pages, and results that it allows do, unless stores are committed eagerly.
-func TestPagesShowTSO(t *testing.T) {
+func TestPagesShowTSO(t *testing.T) { onEngines(t, testPagesShowTSO) }
+
+func testPagesShowTSO(t *testing.T, engine string) {
 	testsize.SkipQuick(t)
 	bin := machinetest.Compile(t, ordering)
 	for _, policy := range storebuffer.Policies() {
 		for seed := range uint64(3) {
 			c, out := machinetest.Config(t, bin)
+			c.Engine = engine
 			c.Cores, c.Sched, c.Seed = 2, fine, seed
 			c.Memory = storebuffer.Options{Model: "tso", Engine: storebuffer.Pages, Commit: policy, Rate: 0.05}
 			machinetest.Run(t, c)
@@ -51,7 +54,9 @@ var pageOptions = []storebuffer.Options{
 // TestPagesRepeatAndReplay: the same seed gives the same run, and so does a replay
 // of its log: also of one in which a lock fails that needs SC ("broken"). Blocks
 // with locked instructions are run in steps if those are recorded.
-func TestPagesRepeatAndReplay(t *testing.T) {
+func TestPagesRepeatAndReplay(t *testing.T) { onEngines(t, testPagesRepeatAndReplay) }
+
+func testPagesRepeatAndReplay(t *testing.T, engine string) {
 	programs := map[string]string{
 		"ordering": machinetest.Compile(t, ordering), "racy": machinetest.Compile(t, machinetest.Racy), "signals": machinetest.Compile(t, signals), "mappings": machinetest.Compile(t, mappings),
 		"broken": machinetest.Compile(t, broken),
@@ -60,6 +65,7 @@ func TestPagesRepeatAndReplay(t *testing.T) {
 		for _, o := range testsize.Sample(pageOptions, testsize.Pick(1, len(pageOptions), len(pageOptions)), 0) {
 			t.Run(name+"-"+o.Commit, func(t *testing.T) {
 				c, out := machinetest.Config(t, bin)
+				c.Engine = engine
 				c.Memory = o
 				switch name {
 				case "ordering":
@@ -78,13 +84,16 @@ func TestPagesRepeatAndReplay(t *testing.T) {
 
 // TestPagesSnapshots: a run continues from a snapshot as it would have without it, also
 // when pages are held, and when snapshots were taken meanwhile.
-func TestPagesSnapshots(t *testing.T) {
+func TestPagesSnapshots(t *testing.T) { onEngines(t, testPagesSnapshots) }
+
+func testPagesSnapshots(t *testing.T, engine string) {
 	for name, source := range map[string]string{"ordering": ordering, "mappings": mappings} {
 		if name == "mappings" && testing.Short() {
 			continue
 		}
 		bin := machinetest.Compile(t, source)
 		c, out := machinetest.Config(t, bin)
+		c.Engine = engine
 		c.Sched, c.Memory = fine, pageOptions[2]
 		want := machinetest.Run(t, c)
 		text := out.String()
@@ -220,7 +229,9 @@ int main(void) {
 
 // TestPagesChangeMappings: the program's output is that of a native run, whatever
 // waits when mappings change.
-func TestPagesChangeMappings(t *testing.T) {
+func TestPagesChangeMappings(t *testing.T) { onEngines(t, testPagesChangeMappings) }
+
+func testPagesChangeMappings(t *testing.T, engine string) {
 	bin := machinetest.Compile(t, mappings)
 	want, err := exec.Command(bin).Output()
 	if err != nil {
@@ -230,6 +241,7 @@ func TestPagesChangeMappings(t *testing.T) {
 		for seed := range testsize.Pick[uint64](1, 1, 2) {
 			for _, p := range []sched.Options{{}, {Policy: sched.Random, Quantum: 30}} {
 				c, out := machinetest.Config(t, bin)
+				c.Engine = engine
 				c.Seed, c.Sched, c.Memory = seed, p, o
 				if r := machinetest.Run(t, c); r.ExitCode != 0 || out.String() != string(want) {
 					t.Fatalf("%s, seed %d, %+v: status %d, and printed\n%s\nnatively\n%s", o.Commit, seed, p, r.ExitCode, out, want)
