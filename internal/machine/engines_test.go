@@ -2,132 +2,89 @@ package machine_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
-	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/emu/engines"
-	"github.com/heddle-dmt/heddle/guest/kernel"
 	"github.com/heddle-dmt/heddle/internal/machine"
+	"github.com/heddle-dmt/heddle/internal/machine/machinetest"
+	"github.com/heddle-dmt/heddle/internal/testsize"
+	"github.com/heddle-dmt/heddle/memmodel/storebuffer"
+	"github.com/heddle-dmt/heddle/sched"
 )
 
-// engineState is what both engines must agree on after a step of the machine.
-type engineState struct {
-	m   *machine.Machine
-	out strings.Builder
+// runOn runs a program on an engine and returns the result, the output and the event log.
+func runOn(t *testing.T, c machine.Config, engine string) (*machine.Result, string, []string) {
+	t.Helper()
+	var out, events bytes.Buffer
+	c.Engine, c.Stdout, c.Stderr, c.EventLog = engine, &out, &out, &events
+	r, err := machine.Run(context.Background(), c)
+	if err != nil {
+		t.Fatalf("engine %s: %v", engine, err)
+	}
+	return r, out.String(), strings.Split(events.String(), "\n")
 }
 
-func startOn(t *testing.T, c machine.Config, engine string) *engineState {
+// expectEqualRuns runs a program on both engines and compares all that a run's digest covers: its
+// output, the instructions of each turn, system calls with their results, and memory at the end.
+func expectEqualRuns(t *testing.T, c machine.Config) {
 	t.Helper()
-	s := &engineState{}
-	c.Engine, c.Stdout, c.Stderr, c.EventLog = engine, io.Discard, io.Discard, &s.out
-	m, err := machine.New(c)
-	if err != nil {
+	u, wantOut, want := runOn(t, c, engines.Unicorn)
+	d, gotOut, got := runOn(t, c, engines.Direct)
+	for i := range min(len(want), len(got)) {
+		if want[i] != got[i] {
+			t.Fatalf("event %d is %q with unicorn, %q with direct", i, want[i], got[i])
+		}
+	}
+	if u.Digest != d.Digest || u.Instructions != d.Instructions || wantOut != gotOut {
+		t.Errorf("digests %s and %s, %d and %d instructions, %d and %d bytes of output", u.Digest, d.Digest, u.Instructions, d.Instructions, len(wantOut), len(gotOut))
+	}
+}
+
+// TestEnginesAgree: equal runs have equal digests on both engines, for programs of several
+// run-times and for the policies and memory models that divide runs differently.
+func TestEnginesAgree(t *testing.T) {
+	dir := t.TempDir()
+	data := filepath.Join(dir, "data")
+	var text strings.Builder
+	for i := range testsize.Pick(500, 2000, 20000) {
+		fmt.Fprintf(&text, "line %d of %d\n", i*i%977, i)
+	}
+	if err := os.WriteFile(data, []byte(text.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(m.Close)
-	s.m = m
-	return s
-}
-
-// describe is the registers of all threads.
-func (s *engineState) describe() string {
-	var b strings.Builder
-	for _, task := range s.m.Kernel().Tasks() {
-		var r arch.Regs
-		var fp [arch.FPSize]byte
-		task.Registers(&r, &fp)
-		r.RFLAGS &^= 0x8d5
-		fmt.Fprintf(&b, "thread %d: %x\n", task.ID(), r)
-		fmt.Fprintf(&b, "  x87 %x\n", fp[:160])
-		fmt.Fprintf(&b, "  xmm %x\n", fp[160:416])
-	}
-	return b.String()
-}
-
-// firstDifference names the first byte of the threads' memory that differs.
-func firstDifference(a, b *kernel.Task) string {
-	const end = 1 << 47
-	x, y := a.Space().Mappings(0, end), b.Space().Mappings(0, end)
-	for i, k := 0, 0; i < len(x) && k < len(y); {
-		switch {
-		case x[i].Addr < y[k].Addr:
-			i++
-			continue
-		case x[i].Addr > y[k].Addr:
-			k++
-			continue
+	config := func(args ...string) machine.Config {
+		c := machine.DefaultConfig()
+		for _, a := range args {
+			c.Args = append(c.Args, strings.ReplaceAll(a, "DATA", data))
 		}
-		var p, q [arch.PageSize]byte
-		a.Space().ReadAt(p[:], x[i].Addr)
-		b.Space().ReadAt(q[:], y[k].Addr)
-		if p != q {
-			for k := range p {
-				if p[k] != q[k] {
-					k &^= 15
-					return fmt.Sprintf("memory at %#x: %x, %x", uint64(x[i].Addr)+uint64(k), p[k:k+16], q[k:k+16])
-				}
-			}
-		}
-		i++
-		k++
+		return c
 	}
-	return ""
-}
-
-func TestDebugEngines(t *testing.T) {
-	args := os.Getenv("DEBUG_ARGS")
-	if args == "" {
-		t.Skip()
+	for name, args := range agreeing(t) {
+		t.Run(name, func(t *testing.T) { expectEqualRuns(t, config(args...)) })
 	}
-	c := machine.DefaultConfig()
-	c.Args = strings.Fields(args)
-	if v := os.Getenv("DEBUG_SCHED"); v != "" {
-		c.Sched.Policy = "random"
-		c.Sched.Granularity = v
-		c.Sched.Quantum = 1
+	racy := machinetest.Compile(t, machinetest.Racy, "-pthread")
+	for _, o := range []sched.Options{
+		{Policy: sched.Random}, {Policy: sched.Random, Granularity: sched.Instruction}, {Policy: "pct"}, {Policy: "rr"},
+		{Policy: "rr-sync"}, {Policy: "fcfs-sync"}, {Policy: "kendo"}, {Policy: "coredet"},
+	} {
+		t.Run(o.Policy+" "+o.Granularity, func(t *testing.T) {
+			c := config(racy)
+			c.Sched = o
+			expectEqualRuns(t, c)
+		})
 	}
-	u, d := startOn(t, c, engines.Unicorn), startOn(t, c, engines.Direct)
-	before := ""
-	for n := 0; !u.m.Done() && !d.m.Done(); n++ {
-		u.m.Step()
-		d.m.Step()
-		x, y := u.describe(), d.describe()
-		lx, ly := u.out.String(), d.out.String()
-		bad := x != y || lx != ly
-		mem := ""
-		if only := os.Getenv("DEBUG_FROM"); only != "" {
-			var from uint64
-			fmt.Sscan(only, &from)
-			if u.m.Instructions() < from {
-				before = x
-				continue
-			}
-		}
-		ts, ds := u.m.Kernel().Tasks(), d.m.Kernel().Tasks()
-		for i := range min(len(ts), len(ds)) {
-			if mem == "" {
-				mem = firstDifference(ts[i], ds[i])
-			}
-		}
-		if bad || mem != "" {
-			t.Fatalf("step %d, %d instructions:\nbefore %s\nunicorn %s\ndirect %s\nlogs\n%s\n%s\n%s", n, u.m.Instructions(), before, x, y, tail(lx), tail(ly), mem)
-		}
-		before = x
+	for _, o := range []storebuffer.Options{{Model: "tso"}, {Model: "pso"}, {Model: "tso", Engine: storebuffer.Pages}} {
+		t.Run(o.Model+" "+o.Engine, func(t *testing.T) {
+			c := config(racy)
+			c.Memory = o
+			expectEqualRuns(t, c)
+		})
 	}
-	if !bytes.Equal([]byte(u.out.String()), []byte(d.out.String())) {
-		t.Error("logs differ")
-	}
-}
-
-func tail(s string) string {
-	if len(s) > 300 {
-		return s[len(s)-300:]
-	}
-	return s
 }
 
 // onEngines runs a test on each engine.
