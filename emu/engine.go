@@ -1,7 +1,6 @@
-// Package emu is the interface between the machine and the engine that executes instructions. The
-// machine's engine is emu/uc, which translates with Unicorn and runs on every host. Package
-// emu/direct, which translates for the host's own processor, implements a part of the interface
-// and is used by its tests alone.
+// Package emu is the interface between the machine and the engine that executes instructions. There
+// are two: emu/uc translates with Unicorn and runs on every host; emu/direct translates for an
+// x86-64 host's own processor. Package emu/engines makes the one that a configuration names.
 //
 // An engine runs one thread at a time, in the memory of package mem. It knows no operating system:
 // a system call, a fault or an exception ends a run and is reported as an arch.Stop.

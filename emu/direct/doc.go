@@ -15,9 +15,6 @@
 // exception, a store to code) it is left with the exact state of that instruction, of which a
 // unit is made. docs/engine-direct.md has the design and measurements.
 //
-// The engine implements a part of emu.CPU: no logs, store buffers, private pages and places inside
-// instructions. No machine uses it yet.
-//
 // Invariants, besides those of package emu:
 //
 //  1. Flags that the manuals leave undefined are 0, approximations are rounded quotients, and the
