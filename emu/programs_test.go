@@ -11,6 +11,7 @@ import (
 	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/emu/mem"
+	"github.com/heddle-dmt/heddle/emu/memlog"
 	"github.com/heddle-dmt/heddle/internal/testsize"
 )
 
@@ -221,5 +222,34 @@ func TestLogsOfPrograms(t *testing.T) {
 			t.Errorf("%s: counted %v branches, logged %d", level, counts, want)
 		}
 		t.Logf("%s: %d branches", level, counts[0])
+	}
+}
+
+// TestMemoryLogOfPrograms: both engines have the same accesses, with the same branches before them,
+// and what a model of memory has for each load.
+func TestMemoryLogOfPrograms(t *testing.T) {
+	for _, level := range testsize.Sample([]string{"-O3", "-O0", "-O2", "-Os"}, 2, 0) {
+		bin := buildCalculations(t, level)
+		for _, limit := range []arch.Limit{{Instructions: 20_000}, {Instructions: 997}, {Cycles: 3001, Exact: true}} {
+			var all [2][]string
+			for i, e := range engines {
+				b := newProgram(tester{t, e.open}, bin)
+				m := b.logMemory(memlog.Filter{})
+				m.branches = true
+				for s := (arch.Stop{}); s.Reason != arch.StopSyscall; {
+					s = m.runToStop(limit)
+				}
+				all[i] = m.lines
+			}
+			for k := range min(len(all[0]), len(all[1])) {
+				if all[0][k] != all[1][k] {
+					t.Fatalf("%s, %+v: access %d is %s and %s", level, limit, k, all[0][k], all[1][k])
+				}
+			}
+			if len(all[0]) != len(all[1]) {
+				t.Errorf("%s, %+v: %d accesses and %d", level, limit, len(all[0]), len(all[1]))
+			}
+			t.Logf("%s: %d accesses", level, len(all[0]))
+		}
 	}
 }

@@ -39,6 +39,7 @@ static __attribute__((noinline)) uint8_t *fill(struct direct_engine *e, uint64_t
   uint64_t pte;
   enum heddle_walk why = HEDDLE_WALK_OK;
   direct_float_park(e);
+  if (e->log.what & LOG_MEMORY) direct_memory_log_sync(e);
   if (!heddle_space_peek(e->space, va, access, &pte)) why = walk(e, va, access, &pte);
   if (why) {
     e->access = access;
@@ -50,6 +51,7 @@ static __attribute__((noinline)) uint8_t *fill(struct direct_engine *e, uint64_t
   // Translations of the page go before the next instruction.
   if (access == HEDDLE_WRITE) heddle_ram_written(e->ram, page);
   keep(e, va, pte, access);
+  if (e->log.what & LOG_MEMORY) direct_memory_log_fill(e, va, page);
   return heddle_ram_bytes(e->ram, page) + offset_of(va);
 }
 
@@ -80,6 +82,7 @@ bool direct_read(struct direct_engine *e, uint64_t va, void *to, size_t n) {
     copy_bytes((uint8_t *)to + done, from, part);
     done += part;
   }
+  if (e->log.what & LOG_MEMORY) direct_log_access(e, va, to, n, false);
   return true;
 }
 
@@ -101,6 +104,7 @@ bool direct_write(struct direct_engine *e, uint64_t va, const void *from, size_t
       copy_bytes(old + done, direct_locate(e, va + done, HEDDLE_WRITE), in_page(va + done, n - done));
     direct_buffer_store(e, e->running, va, old, n);
   }
+  if (e->log.what & LOG_MEMORY) direct_log_access(e, va, from, n, true);
   for (size_t done = 0; done < n;) {
     size_t part = in_page(va + done, n - done);
     copy_bytes(direct_locate(e, va + done, HEDDLE_WRITE), (const uint8_t *)from + done, part);

@@ -318,7 +318,8 @@ static struct direct_region *make_room(struct direct_engine *e) {
   struct direct_blocks *a = e->blocks;
   struct direct_region *r = &a->regions[a->region];
   if (r->nblocks < REGION_BLOCKS && r->nexits + BLOCK_EXITS <= REGION_EXITS && r->npoints + 2 * BLOCK_INSNS <= REGION_POINTS &&
-      r->nevents + BLOCK_INSNS <= REGION_EVENTS && r->nplaces + BLOCK_INSNS <= REGION_PLACES && r->bytes + BLOCK_BYTES <= REGION_BYTES)
+      r->nevents + BLOCK_INSNS <= REGION_EVENTS && r->nplaces + BLOCK_INSNS <= REGION_PLACES &&
+      r->naccesses + BLOCK_ACCESSES <= REGION_ACCESSES && r->bytes + BLOCK_BYTES <= REGION_BYTES)
     return r;
   a->region = (a->region + 1) % REGIONS;
   empty_region(e, a->region);
@@ -381,12 +382,14 @@ static struct direct_block *make(struct direct_engine *e, uint64_t pc, bool apar
     b->first_point = a->region * REGION_POINTS + r->npoints;
     b->first_event = a->region * REGION_EVENTS + r->nevents;
     b->first_place = a->region * REGION_PLACES + r->nplaces;
+    b->first_access = a->region * REGION_ACCESSES + r->naccesses;
     direct_translate(e, b, &o);
     if (log_is_raw(&e->log)) direct_log_block_code(e, b);
     r->bytes += (b->size + 15u) & ~15u;
     r->nexits += b->exits;
     r->npoints += b->points;
     r->nevents += b->events;
+    r->naccesses += b->accesses;
     if (log_is_raw(&e->log)) r->nplaces += b->n;
     e->code_changed = true;
   }

@@ -62,7 +62,7 @@ struct direct_point {
   uint16_t own, own_size;  // those of the instruction among them
   uint32_t apart;          // the block from here on that checks each access on its own, if it is known
   bool boundary;         // the instruction is the first or follows a branch
-  uint8_t events, branches;  // of the block before it
+  uint8_t events, branches, accesses;  // of the block before it
   struct direct_flags flags;
 };
 
@@ -95,9 +95,9 @@ struct direct_block {
   uint32_t region;
   uint32_t linked;               // the first exit that jumps here
   uint32_t first_exit, first_point;
-  uint32_t first_event, first_place;
+  uint32_t first_event, first_place, first_access;
   uint16_t exits, points;
-  uint8_t events;
+  uint8_t events, accesses;
   uint8_t pages, n;              // n == 0: the first instruction is for C
   uint16_t cost;
   // Registers that 10, 11 and, with a raw log, 15 have changed places with, or NO_REGISTER.
@@ -120,13 +120,15 @@ struct direct_block {
 #define REGION_POINTS 131072u
 #define REGION_EVENTS 131072u
 #define REGION_PLACES 524288u
+#define REGION_ACCESSES 524288u
+#define BLOCK_ACCESSES (3u * BLOCK_INSNS)
 #define REGION_BYTES ((CODE_BYTES - UNIT_CODE_BYTES) / REGIONS)
 #define BLOCK_HASH 32768u
 #define BLOCK_BYTES 32768u       // of a block's code, at most: offsets have 16 bits
 #define BLOCK_EXITS 128u
 
 struct direct_region {
-  uint32_t nblocks, nexits, npoints, nevents, nplaces;
+  uint32_t nblocks, nexits, npoints, nevents, nplaces, naccesses;
   size_t bytes;
 };
 
@@ -143,6 +145,7 @@ struct direct_blocks {
   struct direct_event *events;
   struct direct_call *calls;
   struct direct_place *places;
+  struct direct_access *accesses;
   uint64_t *apart;               // by address, modulo UNIT_CACHE: where all blocks check each access on its own
 };
 

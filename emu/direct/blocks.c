@@ -89,8 +89,9 @@ static const uint64_t *log_end(const struct direct_engine *e, const struct direc
 // Leaves the block before the instruction of the point.
 static void leave_at(struct direct_engine *e, const struct direct_point *p) {
   if (e->log.what) {
-    if (log_is_raw(&e->log)) direct_log_drain(e, log_end(e, p));
-    direct_log_part(e, p);
+    const uint64_t *end = log_end(e, p);
+    if (log_is_raw(&e->log)) direct_log_drain(e, end);
+    direct_log_part(e, p, end);
   }
   if (e->buffers) direct_buffer_logged(e, e->context->stores + p->stores);
   take_registers(e, &e->blocks->all[p->block]);
@@ -198,7 +199,13 @@ static enum next run_from(struct direct_engine *e, const struct direct_block *b)
       note_crossing(e, &e->blocks->all[p->block]);
       return NEXT_APART;
     }
-    if (!supply_page(e, p, va)) {
+    if (e->log.what & LOG_MEMORY) {
+      e->log.point = p;
+      e->log.record = log_end(e, p);
+    }
+    bool supplied = supply_page(e, p, va);
+    e->log.point = NULL;
+    if (!supplied) {
       leave_at(e, p);
       return NEXT_UNIT;
     }

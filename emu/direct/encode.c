@@ -124,6 +124,14 @@ void put_zero_extend16(struct code *c, unsigned to, unsigned from) {
   put8(c, 0xc0 | (to & 7) << 3 | (from & 7));
 }
 
+// Loads 1 or 2 bytes.
+void put_zero_extend_memory(struct code *c, unsigned width, unsigned to, struct place m) {
+  put_rex(c, 0, to, m.index, m.base, false);
+  put8(c, 0x0f);
+  put8(c, width == 2 ? 0xb7 : 0xb6);
+  put_modrm(c, to, m);
+}
+
 // Sets AL to OF.
 void put_set_overflow(struct code *c) {
   put8(c, 0x0f);

@@ -78,6 +78,7 @@ void put_compare_memory(struct code *c, struct place m, int8_t imm);
 void put_decrement16(struct code *c, struct place m);
 void put_move_if(struct code *c, unsigned condition, unsigned to, unsigned from);
 void put_zero_extend16(struct code *c, unsigned to, unsigned from);
+void put_zero_extend_memory(struct code *c, unsigned width, unsigned to, struct place m);
 void put_set_overflow(struct code *c);
 void put_jump_register(struct code *c, unsigned r);
 void put_constant(struct code *c, unsigned reg, uint64_t value);

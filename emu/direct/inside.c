@@ -3,6 +3,7 @@
 #include "general.h"
 
 #include "engine.h"
+#include "insidelog.h"
 
 static bool describe(void *engine, uint64_t pc, struct heddle_insn_facts *out) {
   struct direct_engine *e = engine;
@@ -65,15 +66,15 @@ static bool waits(void *engine) {
 static uint64_t branches(void *engine) { return ((struct direct_engine *)engine)->log.branches; }
 
 static void log_pages(void *engine, struct heddle_space *space, const struct heddle_inside *in) {
-  (void)engine, (void)space, (void)in;
+  heddle_inside_log_pages(&((struct direct_engine *)engine)->log.memory, space, in);
 }
 
 static void log_pieces(void *engine, struct heddle_space *space, const struct heddle_inside *in, uint32_t from,
                        uint32_t upto) {
-  (void)engine, (void)space, (void)in, (void)from, (void)upto;
+  heddle_inside_log_pieces(&((struct direct_engine *)engine)->log.memory, space, in, from, upto);
 }
 
-static void unlog(void *engine) { (void)engine; }
+static void unlog(void *engine) { heddle_mem_undo(&((struct direct_engine *)engine)->log.memory); }
 
 static const struct heddle_inside_functions functions = {
     .describe = describe, .pc = pc_of, .registers = registers_of, .execute = execute, .pass = pass,

@@ -42,7 +42,7 @@ int direct_log_start(struct direct_engine *e, uint32_t what) {
   log->what |= what;
   log->outcomes = 1;
   log->outcomes_full = (uint64_t)1 << (log->what & LOG_TIMED ? WORD_OUTCOMES_TIMED : WORD_OUTCOMES);
-  return open_raw(e) ? 0 : -1;
+  return open_raw(e) && direct_memory_log_open(e) ? 0 : -1;
 }
 
 void direct_log_close(struct direct_engine *e) {
@@ -59,6 +59,7 @@ void direct_log_close(struct direct_engine *e) {
   free(log->bytes);
   free(log->instructions);
   free(log->atomics.entries);
+  direct_memory_log_close(e);
 }
 
 // ---- words of branches -----------------------------------------------------------------------
@@ -221,8 +222,8 @@ static void write_records(struct direct_engine *e, const uint64_t *end) {
   uint64_t branches = log->branches;
   make_words_room(e, &w, 0, log->raw, end);
   for (const uint64_t *p = log->raw; p < end;) {
-    const struct direct_record *r = &records[(uint32_t)*p];
-    p += r->words;
+    const struct direct_record *r = &records[record_exit(*p)];
+    p += record_words(*p);
     branches += r->branches;
     if (r->plain) {
       join_outcomes(&w, r->outcomes, r->noutcomes);
@@ -263,20 +264,27 @@ void direct_log_drain(struct direct_engine *e, const uint64_t *end) {
     return;
   }
   uint64_t base = direct_cycles_now(e) + (uint64_t)log->granted;
-  for (const uint64_t *p = log->raw; p < end;) {
-    const struct direct_record *r = &e->blocks->records[(uint32_t)*p];
-    uint64_t target = is_indirect(r) ? p[r->words - 1] : 0;
+  const uint64_t *p = log->from;
+  for (; p < end; log->skip = 0) {
+    const struct direct_record *r = &e->blocks->records[record_exit(*p)];
+    uint64_t target = is_indirect(r) ? p[record_words(*p) - 1] : 0;
     bool retired = is_canonical(target);
+    if (log->what & LOG_MEMORY)
+      direct_log_accesses(e, r->access, log->skip, retired ? r->accesses : r->accesses_before, p);
     log->branches += r->branches - (unsigned)!retired;
     if (log->what & LOG_BRANCHES) add_record(e, r, target, retired, base - (uint64_t)(int64_t)(int32_t)(*p >> 32));
     add_instructions(e, r->place, r->places - (unsigned)!retired);
-    p += r->words;
+    p += record_words(*p);
   }
+  log->from = p;
 }
 
 // Logs that part of a block which is before a point, after the records have been drained.
-void direct_log_part(struct direct_engine *e, const struct direct_point *p) {
+void direct_log_part(struct direct_engine *e, const struct direct_point *p, const uint64_t *record) {
   struct direct_log *log = &e->log;
+  if (log->what & LOG_MEMORY)
+    direct_log_accesses(e, e->blocks->all[p->block].first_access, log->skip, p->accesses, record);
+  log->skip = 0;
   log->branches += p->branches + e->context->branches;
   e->context->branches = 0;
   if (!log_is_raw(log)) return;
@@ -290,6 +298,8 @@ void direct_log_part(struct direct_engine *e, const struct direct_point *p) {
 void direct_log_begin(struct direct_engine *e, int64_t granted) {
   e->log.granted = granted < 0 ? 0 : granted;
   e->context->log = e->log.raw;
+  e->log.from = e->log.raw;
+  e->log.skip = 0;
   e->context->leave = log_is_raw(&e->log) ? direct_leave_logged : direct_leave;
 }
 

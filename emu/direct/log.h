@@ -1,8 +1,8 @@
 // Logs of runs: branches, code, instructions, accesses to memory, atomic instructions.
 //
 // Blocks write a raw log: what is known when a block is translated is not in it. A block that is
-// left by an exit has one record of 8-byte words: the exit's number, with the rest of the cycles in
-// the upper half if branches are timed; the words that the exit's accesses have kept (addresses and
+// left by an exit has one record of 8-byte words: the exit's number and the number of words, with the
+// rest of the cycles in the upper half if branches are timed; the words that the exit's accesses have kept (addresses and
 // values); and the target if the branch is indirect. Where a block is left before an instruction,
 // the C around it knows the point. C makes the entries of all logs from that each time that
 // translated code is left, and logs units itself.
@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core.h"
 #include "insn.h"
 
 // What is logged, which is fixed before the first run.
@@ -21,7 +22,8 @@
 #define LOG_COUNT 4u         // branches are counted
 #define LOG_INSTRUCTIONS 8u
 #define LOG_ATOMICS 16u
-#define LOG_RAW (LOG_BRANCHES | LOG_INSTRUCTIONS)  // what needs the raw log
+#define LOG_MEMORY 32u       // accesses, with values
+#define LOG_RAW (LOG_BRANCHES | LOG_INSTRUCTIONS | LOG_MEMORY)  // what needs the raw log
 
 // Entries of the log of branches, as emu.BranchWord has them.
 #define WORD_TNT 1u
@@ -39,6 +41,11 @@
 // The raw log: its words, and those that the record of one block can take.
 #define RAW_WORDS (1u << 14)
 #define RECORD_WORDS 1024u
+
+// The first word of a record.
+#define RECORD_EXIT_BITS 20
+static inline uint32_t record_exit(uint64_t head) { return (uint32_t)head & ((1u << RECORD_EXIT_BITS) - 1); }
+static inline uint32_t record_words(uint64_t head) { return (uint32_t)head >> RECORD_EXIT_BITS; }
 
 // The register in which translated code has the end of the raw log. The guest's is in the context.
 #define LOG_REGISTER R15
@@ -67,9 +74,18 @@ struct direct_call {
   uint8_t noutcomes;
 };
 
+// An access of a block to memory. Its words are in the record: the address, to which at is added, and the
+// value; 0: at is the address, or value the value.
+struct direct_access {
+  uint64_t pc, at;
+  int64_t value;
+  uint16_t address_word, value_word;
+  uint8_t size, branches;  // branches: of the block before it
+  bool store;
+};
+
 // What is known of an exit's record.
 struct direct_record {
-  uint16_t words;
   uint8_t branches;
   bool plain;           // it has outcomes alone
   uint8_t noutcomes, calls;
@@ -77,11 +93,12 @@ struct direct_record {
   bool taken;
   uint64_t outcomes;    // of the conditional branches after the last call, the last one lowest
   uint64_t end;         // of the last instruction
-  uint32_t event, call, place;  // the first of the block's
+  uint32_t event, call, place, access;  // the first of the block's
+  uint8_t accesses, accesses_before;    // before: the last instruction
   uint16_t cost;
   uint8_t events;       // before the last instruction
   uint8_t places;
-};
+} __attribute__((aligned(64)));
 
 // Code that was about to run.
 struct direct_code_entry {
@@ -113,8 +130,13 @@ struct direct_atomic_log {
 struct direct_log {
   uint32_t what;
   bool has_run;
+  bool running;            // a thread runs
 
   uint64_t *raw;
+  const uint64_t *from;    // what is before it has been drained
+  unsigned skip;           // accesses of the record at from that have been logged already
+  const struct direct_point *point;  // where the block is while a page is supplied, or NULL
+  const uint64_t *record;            // its record
   uint32_t ratio;          // words that a block's record takes for a cycle, at most
   int64_t granted;         // cycles, to the translated code that runs
 
@@ -133,6 +155,11 @@ struct direct_log {
   size_t ninstructions, instructions_room;
 
   struct direct_atomic_log atomics;
+
+  struct heddle_mem_core memory;
+  const void *bank;        // whose pages are in the log of memory
+
+  const struct direct_insn *unit;  // that is executed, or NULL
 };
 
 bool direct_log_open(struct direct_engine *e);
@@ -142,12 +169,25 @@ int direct_log_atomics(struct direct_engine *e);
 
 void direct_log_begin(struct direct_engine *e, int64_t granted);
 void direct_log_drain(struct direct_engine *e, const uint64_t *end);
-void direct_log_part(struct direct_engine *e, const struct direct_point *p);
+void direct_log_part(struct direct_engine *e, const struct direct_point *p, const uint64_t *record);
 int64_t direct_log_room(const struct direct_engine *e);
 void direct_log_unit(struct direct_engine *e, const struct direct_insn *in);
 void direct_log_unit_code(struct direct_engine *e, struct direct_unit *u);
 void direct_log_block_code(struct direct_engine *e, const struct direct_block *b);
 void direct_log_flush(struct direct_engine *e);
+
+// memorylog.c
+bool direct_memory_log_open(struct direct_engine *e);
+int direct_log_memory(struct direct_engine *e, const struct heddle_mem_range *data, size_t ndata,
+                      const struct heddle_mem_range *code, size_t ncode, bool partial);
+void direct_memory_log_close(struct direct_engine *e);
+void direct_log_accesses(struct direct_engine *e, uint32_t first, unsigned from, unsigned upto, const uint64_t *record);
+void direct_log_access(struct direct_engine *e, uint64_t va, const void *bytes, size_t n, bool store);
+void direct_memory_log_run(struct direct_engine *e);
+void direct_memory_log_sync(struct direct_engine *e);
+void direct_memory_log_fill(struct direct_engine *e, uint64_t va, uint64_t page);
+void direct_memory_log_begin(struct direct_engine *e, const struct direct_insn *in);
+void direct_memory_log_undo(struct direct_engine *e, const struct direct_insn *in);
 
 bool direct_atomic_stops(struct direct_engine *e, const struct direct_insn *in);
 bool direct_atomic_begin(struct direct_engine *e, const struct direct_insn *in);
@@ -155,7 +195,7 @@ void direct_atomic_end(struct direct_engine *e);
 
 static inline bool log_is_raw(const struct direct_log *log) { return log->what & LOG_RAW; }
 static inline bool log_is_full(const struct direct_log *log) {
-  return log->nwords > LOG_FULL || log->atomics.n == ATOMICS;
+  return log->nwords > LOG_FULL || log->atomics.n == ATOMICS || log->memory.full;
 }
 
 // Reports whether a gated run stops before the next instruction.

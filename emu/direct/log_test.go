@@ -7,6 +7,7 @@ import (
 
 	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/emu/memlog"
 	"github.com/heddle-dmt/heddle/internal/testsize"
 )
 
@@ -15,6 +16,7 @@ type flowLogs struct {
 	words        []emu.BranchWord
 	instructions []uint64
 	branches     uint64
+	accesses     []memlog.Entry
 }
 
 func (s *subject) takeLogs(t *testing.T, stop arch.Stop) (l flowLogs) {
@@ -23,8 +25,16 @@ func (s *subject) takeLogs(t *testing.T, stop arch.Stop) (l flowLogs) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l = flowLogs{slices.Clone(s.cpu.Branches()), slices.Clone(pcs), s.cpu.CountedBranches()}
+	l = flowLogs{words: slices.Clone(s.cpu.Branches()), instructions: slices.Clone(pcs), branches: s.cpu.CountedBranches()}
 	s.cpu.Drained()
+	buffer := memlog.NewBuffer()
+	defer buffer.Close()
+	s.cpu.SwapMemory(buffer)
+	for _, e := range buffer.Entries() {
+		if e.Kind <= memlog.High {
+			l.accesses = append(l.accesses, e)
+		}
+	}
 	return l
 }
 
@@ -44,8 +54,11 @@ func TestLogsOfBlocks(t *testing.T) {
 		if err := s.cpu.LogInstructions(); err != nil {
 			t.Fatal(err)
 		}
+		if err := s.cpu.LogMemory(memlog.Filter{Partial: true}); err != nil {
+			t.Fatal(err)
+		}
 	}
-	branches := 0
+	branches, accesses := 0, 0
 	for n := range testsize.Runs(2_000, 10_000, 500_000) {
 		rnd := rand.New(rand.NewPCG(2, uint64(n)))
 		state := randomState(rnd)
@@ -74,7 +87,11 @@ func TestLogsOfBlocks(t *testing.T) {
 				if !slices.Equal(x.words, y.words) || !slices.Equal(x.instructions, y.instructions) || x.branches != y.branches {
 					t.Fatalf("case %d: % x: blocks have\n%x, steps\n%x", n, code, x, y)
 				}
+				if !slices.Equal(x.accesses, y.accesses) {
+					t.Fatalf("case %d: % x: blocks access\n%x, steps\n%x", n, code, x.accesses, y.accesses)
+				}
 				branches = int(x.branches)
+				accesses += len(x.accesses)
 				if a.Reason != arch.StopBudget {
 					break
 				}
@@ -86,6 +103,7 @@ func TestLogsOfBlocks(t *testing.T) {
 	if branches < 10_000 {
 		t.Errorf("only %d branches", branches)
 	}
+	t.Logf("%d branches, %d accesses", branches, accesses)
 }
 
 // writesStackPointer reports whether an instruction of the code may give the stack pointer any value.

@@ -80,7 +80,10 @@ static enum direct_stop step(struct direct_engine *e, struct direct_unit *u) {
   if (e->private_pages) note_alone(e, in);
   if (e->buffers && in->order) heddle_buffers_before(e->buffers, in->order);
   bool atomic = (e->log.what & LOG_ATOMICS) && direct_atomic_begin(e, in);
+  if (e->log.what & LOG_MEMORY) direct_memory_log_begin(e, in);
   enum direct_stop why = direct_step(e, u);
+  e->log.unit = NULL;
+  if ((e->log.what & LOG_MEMORY) && why != STOP_NONE && why != STOP_SYSCALL && why != STOP_INTERRUPT) direct_memory_log_undo(e, in);
   if (atomic && !why) direct_atomic_end(e);
   e->alone = false;
   if (e->buffers && in->order) heddle_buffers_after(e->buffers, in->order);
@@ -156,14 +159,16 @@ static enum direct_stop run_on(struct direct_engine *e) {
   direct_bank_choose(e);
   if (e->tables_outdated) direct_banks_flush(e);
   e->tables_outdated = false;
+  if (e->log.what & LOG_MEMORY) direct_memory_log_run(e);
   direct_drop_stale(e);
   direct_check_units(e);
   load_thread(e);
   direct_signals_enter(e);
-  e->log.has_run = true;
+  e->log.has_run = e->log.running = true;
   e->log.atomics.at = false;
   enum direct_stop why = execute(e);
   direct_log_flush(e);
+  e->log.running = false;
   store_thread(e);
   direct_signals_leave();
   e->instructions = direct_instructions_now(e);

@@ -113,6 +113,8 @@ static enum direct_stop execute_native(struct direct_engine *e, const struct dir
     if (!direct_check_address(e, in, a.va, in->size)) return STOP_EXCEPTION;
     if (!prepare(e, in, &a)) return direct_fault(e);
   }
+  bool whole = (in->what & INSN_MEMORY) && !a.first && (e->log.what & LOG_MEMORY);
+  if (whole && (in->what & INSN_LOADS)) direct_log_access(e, a.va, c->pointer, a.n, false);
   if (in->what & INSN_FLOAT) direct_float_load(e);
   uint64_t destination = gpr(e)[insn_reg(in)];
   unsigned count = (unsigned)gpr(e)[RCX];
@@ -127,6 +129,7 @@ static enum direct_stop execute_native(struct direct_engine *e, const struct dir
   if (direct_enter_unit()) return direct_raise(e, e->host_vector);
   if (a.first && (in->what & INSN_STORES)) direct_write(e, a.va, c->pointer, a.n);
   if (buffers) direct_buffer_store(e, in, a.va, old, a.n);
+  if (whole && (in->what & INSN_STORES)) direct_log_access(e, a.va, c->pointer, a.n, true);
   if (in->flags_undefined) define_flags(e, in, count);
   // Of zero, processors leave different things in the destination.
   if (scans_bits(in) && (flags_of(c) & FLAG_ZF)) gpr(e)[insn_reg(in)] = destination;

@@ -84,7 +84,7 @@ static enum direct_stop once(struct direct_engine *e, const struct direct_insn *
       advance(e, in, RSI);
       return STOP_NONE;
     case COMPARES:
-      if (!load(e, in, source(e, in), &a) || !load(e, in, destination(e, in), &b)) return failed(e);
+      if (!load(e, in, destination(e, in), &b) || !load(e, in, source(e, in), &a)) return failed(e);
       compare(e, a, b, in->width);
       break;
     default:

@@ -158,6 +158,7 @@ static struct direct_point *new_point(struct translation *t, unsigned i) {
   p->stores = t->stores_before[i];
   p->events = t->recorded_before[i].events;
   p->branches = t->recorded_before[i].branches;
+  p->accesses = t->recorded_before[i].accesses;
   p->boundary = !before || before->kind != KIND_NONE || before->pc + before->length != p->pc;
   p->flags = t->flags;
   return p;
@@ -236,13 +237,18 @@ static struct place put_constant_access(struct translation *t, struct direct_poi
 static struct place put_group_access(struct translation *t, unsigned i, unsigned base, int32_t at, unsigned size, bool write) {
   struct group *g = &t->group;
   bool covered = g->valid && g->base == base && at >= g->low && at + (int64_t)size <= g->high && (g->write || !write);
-  if (covered) return at_register(t->pointer, at - g->low);
+  if (covered) {
+    t->where = (struct where){g->word, (uint64_t)(int64_t)(at - g->low)};
+    return at_register(t->pointer, at - g->low);
+  }
   struct direct_point *p = new_check(t, i, size, write);
-  *g = (struct group){true, write, (uint8_t)base, at, at + (int32_t)size};
+  *g = (struct group){.valid = true, .write = write, .base = (uint8_t)base, .low = at, .high = at + (int32_t)size};
   extend_group(t, i, g);
   p->size = (uint16_t)(g->high - g->low);
   p->own = (uint16_t)(at - g->low);
   put_op_memory(&t->c, 8, OP_LEA, t->pointer, at_register(base, g->low));
+  g->word = put_address_word(t);
+  t->where = (struct where){g->word, (uint64_t)(int64_t)(at - g->low)};
   put_translation(t, p, p->size, write, base == RSP);
   return at_register(t->pointer, at - g->low);
 }
@@ -255,11 +261,15 @@ static struct place put_access(struct translation *t, unsigned i, unsigned size,
   struct direct_point *p = new_check(t, i, size, write);
   uint64_t va = m->narrow ? (uint32_t)m->disp : (uint64_t)m->disp;
   bool constant = m->base == NO_REGISTER && m->index == NO_REGISTER && !m->segment;
-  if (constant && is_canonical(va) && offset_of(va) + size <= HEDDLE_PAGE_SIZE) return put_constant_access(t, p, va, write);
+  if (constant && is_canonical(va) && offset_of(va) + size <= HEDDLE_PAGE_SIZE) {
+    t->where = (struct where){0, va};
+    return put_constant_access(t, p, va, write);
+  }
   struct place at = {.base = m->base, .index = m->index, .scale = m->scale, .disp = (int32_t)m->disp};
   if (constant || m->disp != (int32_t)m->disp) put_constant(&t->c, t->pointer, va);
   else put_op_memory(&t->c, m->narrow ? 4 : 8, OP_LEA, t->pointer, at);
   if (m->segment) put_op_memory(&t->c, 8, OP_ADD, t->pointer, in_context(m->segment == SEGMENT_FS ? CONTEXT_FS_BASE : CONTEXT_GS_BASE));
+  t->where = (struct where){put_address_word(t), 0};
   put_translation(t, p, size, write, false);
   return at_register(t->pointer, 0);
 }
@@ -296,7 +306,10 @@ static void put_native(struct translation *t, unsigned i) {
   bool memory = in->what & INSN_MEMORY;
   unsigned points = t->block->points;
   struct place m = at_register(RAX, 0);
-  if (memory) m = put_access(t, i, in->size, in->what & INSN_STORES);
+  if (memory) {
+    m = put_access(t, i, in->size, in->what & INSN_STORES);
+    put_log_before(t, i, m);
+  }
   if (in->what & INSN_STORES) put_stored(t, i, m, in->size);
   put_flags_before(t, i);
   if (points == t->block->points && can_trap(in)) new_point(t, i);
@@ -305,6 +318,7 @@ static void put_native(struct translation *t, unsigned i) {
   else put_insn(&t->c, in, m, -1);
   // Of zero, processors leave different things in the destination.
   if (scans_bits(in)) put_move_if(&t->c, CC_Z, insn_reg(in), t->scratch);
+  if (memory) put_log_after(t, i, m);
   put_flags_after(t, i, m);
 }
 
@@ -314,8 +328,13 @@ static void put_push(struct translation *t, unsigned i) {
   put_stored(t, i, top, 8);
   put_flags_before(t, i);
   bool constant = !in->has_modrm && !(in->opcode >= 0x50 && in->opcode < 0x58);
-  if (constant) put_imm_to_memory(&t->c, 8, top, (int32_t)in->imm);
-  else put_store(&t->c, direct_stack_register(in), top);
+  if (constant) {
+    put_imm_to_memory(&t->c, 8, top, (int32_t)in->imm);
+    log_constant_store(t, i, in->imm);
+  } else {
+    put_store(&t->c, direct_stack_register(in), top);
+    put_log_register(t, i, direct_stack_register(in), true);
+  }
   put_add_to_stack(t, -8);
 }
 
@@ -324,6 +343,7 @@ static void put_pop(struct translation *t, unsigned i) {
   struct place top = put_group_access(t, i, RSP, 0, 8, false);
   put_flags_before(t, i);
   put_load(&t->c, r, top);
+  put_log_register(t, i, r, false);
   put_add_to_stack(t, 8);
 }
 
@@ -331,6 +351,7 @@ static void put_leave_frame(struct translation *t, unsigned i) {
   struct place top = put_group_access(t, i, RBP, 0, 8, false);
   put_flags_before(t, i);
   put_load(&t->c, t->scratch, top);
+  put_log_register(t, i, t->scratch, false);
   put_op_memory(&t->c, 8, OP_LEA, RSP, at_register(RBP, 8));
   put_move(&t->c, RBP, t->scratch);
 }
@@ -342,6 +363,7 @@ static void put_push_return(struct translation *t, unsigned i) {
   struct place top = put_group_access(t, i, RSP, -8, 8, true);
   put_stored(t, i, top, 8);
   put_flags_before(t, i);
+  log_constant_store(t, i, (int64_t)next);
   if ((int64_t)next == (int32_t)next) {
     put_imm_to_memory(&t->c, 8, top, (int32_t)next);
   } else {
@@ -354,8 +376,12 @@ static void put_push_return(struct translation *t, unsigned i) {
 // Loads the target of an indirect branch into the pointer register.
 static void put_target(struct translation *t, unsigned i) {
   const struct direct_insn *in = &t->insns[i];
-  if (insn_is_register(in)) put_move(&t->c, t->pointer, insn_rm(in));
-  else put_load(&t->c, t->pointer, put_access(t, i, 8, false));
+  if (insn_is_register(in)) {
+    put_move(&t->c, t->pointer, insn_rm(in));
+  } else {
+    put_load(&t->c, t->pointer, put_access(t, i, 8, false));
+    put_log_register(t, i, t->pointer, false);
+  }
 }
 
 static void put_call_to(struct translation *t, unsigned i) {
@@ -378,6 +404,7 @@ static void put_return(struct translation *t, unsigned i) {
   struct place top = put_group_access(t, i, RSP, 0, 8, false);
   put_flags_before(t, i);
   put_load(&t->c, t->pointer, top);
+  put_log_register(t, i, t->pointer, false);
   put_add_to_stack(t, 8 + (uint16_t)t->insns[i].imm);
   put_indirect_exit(t, i);
 }

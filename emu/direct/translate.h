@@ -28,6 +28,7 @@ struct miss {
 struct group {
   bool valid, write;
   uint8_t base;
+  uint16_t word;     // of the record: the guest's address of [base + low]
   int32_t low, high;
 };
 
@@ -36,7 +37,14 @@ struct group {
 // What the record of a block has before an instruction.
 struct recorded {
   uint16_t words;
-  uint8_t events, branches, calls;
+  uint8_t events, branches, calls, accesses;
+};
+
+// The guest's address of an access, as the record has it: at is added to the word, or is the address if
+// that is 0.
+struct where {
+  uint16_t word;
+  uint64_t at;
 };
 
 struct translation {
@@ -55,6 +63,7 @@ struct translation {
   struct group group;
   unsigned log;                  // the register with the end of the raw log
   struct recorded recorded, recorded_before[BLOCK_INSNS];
+  struct where where;            // of the last access
   uint8_t *needs_flags;   // the jump of a block that needs them when they are not in SAVED_FLAGS
   uint8_t *hot;           // the jump of a short block that has been executed often
   uint32_t flags_ready;   // where that block continues
@@ -72,6 +81,11 @@ void begin_record(struct translation *t);
 void record_before(struct translation *t, unsigned i);
 void record_after(struct translation *t, unsigned i);
 void put_record(struct translation *t, unsigned i, const struct direct_exit *x);
+uint16_t put_address_word(struct translation *t);
+void put_log_before(struct translation *t, unsigned i, struct place m);
+void put_log_after(struct translation *t, unsigned i, struct place m);
+void put_log_register(struct translation *t, unsigned i, unsigned r, bool store);
+void log_constant_store(struct translation *t, unsigned i, int64_t value);
 // translatestores.c
 void count_stores(struct translation *t);
 void put_stored(struct translation *t, unsigned i, struct place m, unsigned size);

@@ -58,9 +58,11 @@ static void describe(const struct translation *t, unsigned i, const struct direc
   *r = (struct direct_record){
       .event = t->block->first_event,
       .call = t->block->first_event,
+      .access = t->block->first_access,
+      .accesses = in->kind == KIND_COND ? t->recorded_before[i].accesses : t->recorded.accesses,
+      .accesses_before = t->recorded_before[i].accesses,
       .place = t->block->first_place,
       .cost = x->cost,
-      .words = t->recorded_before[i].words,
       .events = (uint8_t)(t->recorded_before[i].events + called),
       .calls = (uint8_t)(t->recorded_before[i].calls + called),
       .places = (uint8_t)x->count,
@@ -75,6 +77,12 @@ static void describe(const struct translation *t, unsigned i, const struct direc
     r->noutcomes++;
   }
   r->plain = !r->calls && !x->class;
+}
+
+// The words of the record without the target. A side exit is after a conditional branch, which has no accesses.
+static uint32_t last_words(const struct translation *t, unsigned i, const struct direct_exit *x) {
+  bool side = t->insns[i].kind == KIND_COND;
+  return side && !x->class ? t->recorded_before[i].words : t->recorded.words;
 }
 
 // Completes the record where the block is left after instruction i, with the target of an indirect
@@ -92,15 +100,144 @@ void put_record(struct translation *t, unsigned i, const struct direct_exit *x) 
     put_store(c, t->scratch, in_context(CONTEXT_BRANCHES));
     return;
   }
-  struct direct_record *r = &t->e->blocks->records[number];
-  describe(t, i, x, r);
-  put_imm_to_memory(c, 4, at_register(t->log, 0), (int32_t)number);
+  describe(t, i, x, &t->e->blocks->records[number]);
+  uint32_t words = last_words(t, i, x) + (x->class ? 1u : 0u);
+  put_imm_to_memory(c, 4, at_register(t->log, 0), (int32_t)(number | words << RECORD_EXIT_BITS));
   if (log->what & LOG_TIMED) {
     put_op_memory(c, 4, OP_LOAD, t->scratch, in_context(CONTEXT_BUDGET + 4));
     put_op_memory(c, 4, OP_STORE, t->scratch, at_register(t->log, 4));
   }
-  if (x->class) put_store(c, t->pointer, at_register(t->log, 8 * r->words++));
-  put_op_memory(c, 8, OP_LEA, t->log, at_register(t->log, 8 * r->words));
-  uint32_t ratio = (r->words + x->cost - 1u) / x->cost;
+  if (x->class) put_store(c, t->pointer, at_register(t->log, 8 * ((int32_t)words - 1)));
+  put_op_memory(c, 8, OP_LEA, t->log, at_register(t->log, 8 * (int32_t)words));
+  uint32_t ratio = (words + x->cost - 1u) / x->cost;
   if (ratio > log->ratio) log->ratio = ratio;
+}
+
+_Static_assert(REGIONS * REGION_EXITS < 1u << RECORD_EXIT_BITS && RECORD_WORDS < 1u << (31 - RECORD_EXIT_BITS), "RECORD_EXIT_BITS");
+
+// ---- accesses ------------------------------------------------------------------------------
+
+static bool logs_accesses(const struct translation *t) { return t->e->log.what & LOG_MEMORY; }
+
+static uint16_t new_word(struct translation *t) { return t->recorded.words++; }
+
+static struct place word_place(const struct translation *t, unsigned word) { return at_register(t->log, 8 * (int32_t)word); }
+
+// Keeps the address in the pointer register.
+uint16_t put_address_word(struct translation *t) {
+  if (!logs_accesses(t)) return 0;
+  uint16_t word = new_word(t);
+  put_store(&t->c, t->pointer, word_place(t, word));
+  return word;
+}
+
+static void put_load_part(struct code *c, unsigned r, struct place m, unsigned n) {
+  if (n >= 4) {
+    put_op_memory(c, n >= 8 ? 8 : 4, OP_LOAD, r, m);
+    return;
+  }
+  put_zero_extend_memory(c, n == 2 ? 2 : 1, r, m);
+}
+
+// Keeps bytes of memory. Returns the first word.
+static uint16_t put_bytes(struct translation *t, struct place m, unsigned size) {
+  uint16_t first = t->recorded.words;
+  for (unsigned at = 0; at < size; at += 8) {
+    struct place part = m;
+    part.disp += (int32_t)at;
+    put_load_part(&t->c, t->scratch, part, size - at);
+    put_store(&t->c, t->scratch, word_place(t, new_word(t)));
+  }
+  return first;
+}
+
+// Reports whether accesses of the instruction are logged with their values.
+static bool selects(const struct translation *t, const struct direct_insn *in) {
+  const struct heddle_mem_core *memory = &t->e->log.memory;
+  return logs_accesses(t) && heddle_mem_overlaps(memory->code, memory->ncode, in->pc, in->pc + 1);
+}
+
+static struct direct_access *new_access(struct translation *t, unsigned i, bool store, unsigned size) {
+  struct direct_block *b = t->block;
+  struct direct_access *a = &t->e->blocks->accesses[b->first_access + b->accesses++];
+  t->recorded.accesses = b->accesses;
+  *a = (struct direct_access){.pc = t->insns[i].pc, .at = t->where.at, .address_word = t->where.word,
+                              .size = (uint8_t)size, .branches = t->recorded_before[i].branches, .store = store};
+  return a;
+}
+
+// How the value of an access can be had from a register once the instruction is executed.
+enum source { FROM_MEMORY, FROM_GENERAL, FROM_VECTOR };
+
+static enum source source_of(const struct direct_insn *in) {
+  switch (in->mnemonic) {
+    case ZYDIS_MNEMONIC_MOV:
+      return in->suffix || in->opcode < 0x88 || in->opcode > 0x8b ? FROM_MEMORY : FROM_GENERAL;
+    case ZYDIS_MNEMONIC_MOVZX:
+    case ZYDIS_MNEMONIC_MOVSX:
+    case ZYDIS_MNEMONIC_MOVSXD:  // of 16 bits it writes no more
+      return in->width < in->size ? FROM_MEMORY : FROM_GENERAL;
+    case ZYDIS_MNEMONIC_MOVUPS:
+    case ZYDIS_MNEMONIC_MOVAPS:
+    case ZYDIS_MNEMONIC_MOVUPD:
+    case ZYDIS_MNEMONIC_MOVAPD:
+    case ZYDIS_MNEMONIC_MOVDQU:
+    case ZYDIS_MNEMONIC_MOVDQA:
+    case ZYDIS_MNEMONIC_MOVSD:
+    case ZYDIS_MNEMONIC_MOVSS:
+      return FROM_VECTOR;
+    default:
+      return FROM_MEMORY;
+  }
+}
+
+// Stores 4, 8 or 16 bytes of a vector register.
+static void put_vector_store(struct code *c, unsigned r, unsigned size, struct place m) {
+  if (size == 4) put8(c, 0xf3);
+  if (r >= 8 || m.base >= 8) put8(c, 0x40 | (r >= 8 ? 4u : 0u) | (m.base >= 8 ? 1u : 0u));
+  put8(c, 0x0f);
+  put8(c, size == 8 ? 0x13 : 0x11);
+  put_modrm(c, r, m);
+}
+
+static uint16_t put_value(struct translation *t, const struct direct_insn *in, struct place m) {
+  enum source source = source_of(in);
+  if (source == FROM_MEMORY) return put_bytes(t, m, in->size);
+  uint16_t first = t->recorded.words;
+  t->recorded.words += (uint16_t)((in->size + 7u) / 8);
+  if (source == FROM_GENERAL) put_store(&t->c, insn_reg(in), word_place(t, first));
+  else put_vector_store(&t->c, insn_reg(in), in->size, word_place(t, first));
+  return first;
+}
+
+static bool loads_alone(const struct direct_insn *in) { return !(in->what & INSN_STORES); }
+
+// Before the instruction: what it loads.
+void put_log_before(struct translation *t, unsigned i, struct place m) {
+  const struct direct_insn *in = &t->insns[i];
+  if (!selects(t, in) || !(in->what & INSN_LOADS)) return;
+  if (loads_alone(in) && source_of(in) != FROM_MEMORY) return;
+  uint16_t word = put_bytes(t, m, in->size);
+  new_access(t, i, false, in->size)->value_word = word;
+}
+
+// After it: what it has stored, or loaded if a register has that.
+void put_log_after(struct translation *t, unsigned i, struct place m) {
+  const struct direct_insn *in = &t->insns[i];
+  bool store = !loads_alone(in);
+  if (!selects(t, in) || (!store && (!(in->what & INSN_LOADS) || source_of(in) == FROM_MEMORY))) return;
+  struct direct_access *a = new_access(t, i, store, in->size);
+  a->value_word = put_value(t, in, m);
+}
+
+// An access of 8 bytes, which a register has.
+void put_log_register(struct translation *t, unsigned i, unsigned r, bool store) {
+  if (!selects(t, &t->insns[i])) return;
+  struct direct_access *a = new_access(t, i, store, 8);
+  a->value_word = new_word(t);
+  put_store(&t->c, r, word_place(t, a->value_word));
+}
+
+void log_constant_store(struct translation *t, unsigned i, int64_t value) {
+  if (selects(t, &t->insns[i])) new_access(t, i, true, 8)->value = value;
 }

@@ -395,12 +395,15 @@ static enum heddle_walk translate(struct heddle_space *s, uint64_t va, enum hedd
   return HEDDLE_WALK_OK;
 }
 
+// Reports whether what a thread sees depends on the observer.
+GENERAL static bool changes_entries(const struct heddle_ram *ram) { return ram->observer && ram->observer->seen; }
+
 // heddle_space_walk for engines that execute while the guest's vector registers are in the host's:
 // it uses general registers only, and changes nothing. If it returns false, heddle_space_walk must
 // be called.
 GENERAL bool heddle_space_peek(const struct heddle_space *s, uint64_t va, enum heddle_access access, uint64_t *pte) {
   static const unsigned need[] = {HEDDLE_PTE_READ, HEDDLE_PTE_WRITE, HEDDLE_PTE_EXEC};
-  if (va >= HEDDLE_USER_END || (s->ram->observer && access != HEDDLE_FETCH)) return false;
+  if (va >= HEDDLE_USER_END || (changes_entries(s->ram) && access != HEDDLE_FETCH)) return false;
   bool unique;
   struct heddle_node *n = find_leaf(s, va, &unique);
   uint64_t e = n ? n->e[slot_of(va, 0)] : 0;
@@ -430,14 +433,14 @@ uint64_t heddle_space_own(struct heddle_space *s, uint64_t va) {
 enum heddle_walk heddle_space_walk(struct heddle_space *s, uint64_t va, enum heddle_access access,
                                    bool stopped, uint64_t *pte) {
   enum heddle_walk w = translate(s, va, access, stopped, pte);
-  if (stopped && s->ram->observer && !w) s->ram->observer->walked(s->ram->observed_by, s, va, access, pte);
+  if (stopped && changes_entries(s->ram) && !w) s->ram->observer->walked(s->ram->observed_by, s, va, access, pte);
   return w;
 }
 
 // Returns the entry of va as the running thread, if there is one, sees it.
 uint64_t heddle_space_seen(const struct heddle_space *s, uint64_t va) {
   uint64_t pte = heddle_space_get(s, va);
-  return s->ram->observer ? s->ram->observer->seen(s->ram->observed_by, pte) : pte;
+  return changes_entries(s->ram) ? s->ram->observer->seen(s->ram->observed_by, pte) : pte;
 }
 
 struct pairs {

@@ -96,6 +96,7 @@ struct heddle_observer {
   void (*walked)(void *observer, struct heddle_space *s, uint64_t va, enum heddle_access access, uint64_t *pte);
   // Returns the entry as the running thread sees it.
   uint64_t (*seen)(void *observer, uint64_t pte);
+  // The last two are NULL if the observer does not change what threads see.
 };
 
 struct heddle_foreign_code {

@@ -11,7 +11,7 @@
 package memlog
 
 /*
-#cgo CFLAGS: -std=c11 -O2 -Wall -Wextra -Werror
+#cgo CFLAGS: -std=c11 -O2 -Wall -Wextra -Werror -I${SRCDIR}/../mem
 #include "memlog.h"
 */
 import "C"

@@ -13,7 +13,7 @@
 package stores
 
 /*
-#cgo CFLAGS: -std=c11 -O2 -Wall -Wextra -Werror -I${SRCDIR}/../mem -I${SRCDIR}/../insn
+#cgo CFLAGS: -std=c11 -O2 -Wall -Wextra -Werror -I${SRCDIR}/../mem -I${SRCDIR}/../memlog -I${SRCDIR}/../insn
 #cgo LDFLAGS: -lZydis
 */
 import "C"

@@ -34,14 +34,14 @@ static void update_caches(struct heddle_cpu *cpu) {
   drop_stale_translations(cpu);
   empty_code_buffer(cpu);
   bool current = cpu->engine.cached_space == cpu->space && cpu->engine.cached_version == cpu->space->version &&
-      !cpu->logs.memory.flush;
+      !cpu->logs.memory.core.flush;
   if (current && cpu->engine.fills < cpu->engine.fill_limit) return;
   // The engine's cache of address translations has 256 entries at first and grows only at flushes.
   // If it is too small, it is flushed to grow, at longer and longer intervals.
   if (current) cpu->engine.fill_limit *= 2;
   cpu->engine.fills = 0;
   cpu->logs.memory.epoch++;
-  cpu->logs.memory.flush = false;
+  cpu->logs.memory.core.flush = false;
   uc_ctl_flush_tlb(cpu->engine.uc);
   if (cpu->store_hook) heddle_store_hook_flushed(cpu);
   cpu->engine.cached_space = cpu->space;
@@ -67,7 +67,7 @@ uc_err heddle_start_engine(struct heddle_cpu *cpu) {
   reclaim_budget(cpu);
   // With a code hook, the engine leaves the PC at the previous instruction when it stops in the
   // hook of a block.
-  if ((cpu->logs.memory.on || cpu->logs.instructions.on || cpu->stops.npoints) && cpu->run.stopped_before)
+  if ((cpu->logs.memory.core.on || cpu->logs.instructions.on || cpu->stops.npoints) && cpu->run.stopped_before)
     set_reg(cpu, UC_X86_REG_RIP, cpu->run.stopped_before);
   return err;
 }
@@ -75,7 +75,7 @@ uc_err heddle_start_engine(struct heddle_cpu *cpu) {
 // The instruction at the PC has not completed: subtracts it and the rest of its block from the
 // counts.
 static void uncount_from_pc(struct heddle_cpu *cpu) {
-  if (cpu->logs.memory.pc == get_rip(cpu)) heddle_mem_undo(&cpu->logs.memory);
+  if (cpu->logs.memory.pc == get_rip(cpu)) heddle_mem_undo(&cpu->logs.memory.core);
   if (is_stepping(cpu) || cpu->run.last_block == &heddle_no_block) return;
   uint64_t pc = get_rip(cpu), start = heddle_block_pc(cpu->run.last_block), end = heddle_block_end(cpu->run.last_block);
   if (pc < start || pc >= end) return;

@@ -55,7 +55,7 @@ static bool examine_block(struct heddle_cpu *cpu, const struct heddle_block *b) 
     stop_engine(cpu, HEDDLE_STOP_BUDGET);
     return true;
   }
-  if (heddle_log_full(&cpu->logs.flow) || heddle_atomics_full(&cpu->logs.atomics) || is_poll_due(cpu)) {
+  if (heddle_logs_full(cpu) || heddle_atomics_full(&cpu->logs.atomics) || is_poll_due(cpu)) {
     stop_engine(cpu, HEDDLE_STOP_LOG);
     return true;
   }
@@ -158,7 +158,7 @@ static void on_block(uc_engine *uc, uint64_t pc, uint32_t size, void *user) {
 
 // pass_block for runs whose loads and stores are logged.
 static inline void pass_memory_logged(struct heddle_cpu *cpu, uint64_t pc, uint32_t size, const void *caller) {
-  bool stop = heddle_log_full(&cpu->logs.flow) || cpu->logs.memory.hooks_lost;
+  bool stop = heddle_logs_full(cpu) || cpu->logs.memory.hooks_lost;
   if (cpu->logs.memory.pc == pc) heddle_mem_retry(&cpu->logs.memory);
   if (stop) on_block_slow(cpu, pc, size, caller);
   else pass_block(cpu, pc, size, caller);
@@ -183,7 +183,7 @@ static __attribute__((noinline)) void on_block_logged_slow(struct heddle_cpu *cp
   const struct heddle_block *last = cpu->run.last_block;
   bool again = last != &heddle_no_block && heddle_log_retry(cpu, pc, size);
   if (!again) heddle_log_branch(cpu, heddle_block_kind(last), heddle_block_end(last), pc);
-  if (cpu->logs.memory.on) pass_memory_logged(cpu, pc, size, caller);
+  if (cpu->logs.memory.core.on) pass_memory_logged(cpu, pc, size, caller);
   else pass_block(cpu, pc, size, caller);
   if (again) count_retried(cpu, before);
 }
@@ -227,7 +227,7 @@ static void on_block_memory_logged(uc_engine *uc, uint64_t pc, uint32_t size, vo
   (void)uc;
   struct heddle_cpu *cpu = user;
   const void *caller = __builtin_return_address(0);
-  if (heddle_log_full(&cpu->logs.flow) || cpu->logs.memory.hooks_lost || cpu->logs.memory.pc == pc)
+  if (heddle_logs_full(cpu) || cpu->logs.memory.hooks_lost || cpu->logs.memory.pc == pc)
     on_block_logged_slow(cpu, pc, size, caller);
   else note_block(cpu, pc, size, caller);
 }
@@ -238,7 +238,7 @@ static void on_translate(uc_engine *uc, uc_tb *cur, uc_tb *prev, void *user) {
   struct heddle_cpu *cpu = user;
   heddle_pause_restore(cpu);
   heddle_block_translated(cpu, cur->pc, cur->size);
-  if (cpu->logs.memory.on) heddle_mem_translated(&cpu->logs.memory, cur->pc, cur->size);
+  if (cpu->logs.memory.core.on) heddle_mem_translated(&cpu->logs.memory, cur->pc, cur->size);
 }
 
 static bool on_fill(uc_engine *uc, uint64_t va, uc_mem_type type, uc_tlb_entry *out, void *user) {
@@ -291,7 +291,7 @@ static bool on_fill(uc_engine *uc, uint64_t va, uc_mem_type type, uc_tlb_entry *
   // Without a fetch the page has no translated code. If the engine had the right to execute
   // already, it would not report the first fetch.
   if ((pte & HEDDLE_PTE_EXEC) && (cpu->ram->flags[page] & HEDDLE_PAGE_CODE)) perms |= UC_PROT_EXEC;
-  if (cpu->logs.memory.on) heddle_mem_filled(&cpu->logs.memory, va, page, type, &perms);
+  if (cpu->logs.memory.core.on) heddle_mem_filled(&cpu->logs.memory, va, page, type, &perms);
   if (cpu->store_hook) heddle_store_hook_filled(cpu, va, page, type, &perms);
   out->perms = (uc_prot)perms;
   return true;
@@ -348,7 +348,7 @@ int heddle_cpu_count_branches(struct heddle_cpu *cpu) {
   cpu->logs.flow.counts = true;
   int err = uc_hook_del(cpu->engine.uc, *cpu->engine.block_hook);
   if (err) return err;
-  void *hook = cpu->logs.memory.on ? (void *)on_block_memory_logged : (void *)on_block_logged;
+  void *hook = cpu->logs.memory.core.on ? (void *)on_block_memory_logged : (void *)on_block_logged;
   return uc_hook_add(cpu->engine.uc, cpu->engine.block_hook, UC_HOOK_BLOCK, hook, cpu, (uint64_t)1, (uint64_t)0);
 }
 

@@ -1,6 +1,8 @@
 // What heddle_insides needs of the engine.
 #include "run.h"
 
+#include "insidelog.h"
+
 static bool describe(void *engine, uint64_t pc, struct heddle_insn_facts *out) {
   struct heddle_cpu *cpu = engine;
   ZydisDecodedInstruction in;
@@ -42,23 +44,15 @@ static bool waits(void *engine) {
 static uint64_t branches(void *engine) { return heddle_cpu_branches_now(engine); }
 
 static void log_pages(void *engine, struct heddle_space *space, const struct heddle_inside *in) {
-  struct heddle_cpu *cpu = engine;
-  struct heddle_space *loaded = cpu->space;
-  cpu->space = space;
-  heddle_mem_pages(cpu, in);
-  cpu->space = loaded;
+  heddle_inside_log_pages(&((struct heddle_cpu *)engine)->logs.memory.core, space, in);
 }
 
 static void log_pieces(void *engine, struct heddle_space *space, const struct heddle_inside *in, uint32_t from,
                        uint32_t upto) {
-  struct heddle_cpu *cpu = engine;
-  struct heddle_space *loaded = cpu->space;
-  cpu->space = space;
-  heddle_mem_pieces(cpu, in, from, upto);
-  cpu->space = loaded;
+  heddle_inside_log_pieces(&((struct heddle_cpu *)engine)->logs.memory.core, space, in, from, upto);
 }
 
-static void unlog(void *engine) { heddle_mem_undo(&((struct heddle_cpu *)engine)->logs.memory); }
+static void unlog(void *engine) { heddle_mem_undo(&((struct heddle_cpu *)engine)->logs.memory.core); }
 
 static const struct heddle_inside_functions functions = {
     .describe = describe, .pc = pc_of, .registers = registers_of, .execute = execute, .pass = pass,

@@ -28,7 +28,6 @@ struct heddle_code_entry {
 struct heddle_log {
   bool on, timed;
   bool counts;        // branches and repetitions are counted, whether or not they are logged
-  bool full;          // the memory log is
   uint64_t branches;  // counted in all runs, without run.outcomes
   size_t nwords;
   uint64_t *words;
@@ -43,7 +42,7 @@ struct heddle_log {
 };
 
 static inline bool heddle_log_full(const struct heddle_log *log) {
-  return log->full || log->nwords + HEDDLE_LOG_SLACK > HEDDLE_LOG_WORDS;
+  return log->nwords + HEDDLE_LOG_SLACK > HEDDLE_LOG_WORDS;
 }
 
 unsigned heddle_log_outcomes(const struct heddle_cpu *cpu);

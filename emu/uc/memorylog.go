@@ -41,23 +41,23 @@ func rangesInC(list []memlog.Range) []C.struct_heddle_mem_range {
 }
 
 // MuteMemory implements emu.CPU.
-func (c *CPU) MuteMemory(mute bool) { c.c.logs.memory.muted = C.bool(mute) }
+func (c *CPU) MuteMemory(mute bool) { c.c.logs.memory.core.muted = C.bool(mute) }
 
 // SwapMemory implements emu.CPU.
 func (c *CPU) SwapMemory(b *memlog.Buffer) {
-	C.heddle_mem_swap(c.c, (*C.struct_heddle_mem_buffer)(b.Handle()))
+	C.heddle_mem_swap(&c.c.logs.memory.core, (*C.struct_heddle_mem_buffer)(b.Handle()))
 }
 
 // LoggedMemory implements emu.CPU.
 func (c *CPU) LoggedMemory() int {
-	if c.c.logs.memory.to == nil {
+	if c.c.logs.memory.core.to == nil {
 		return 0 // no log
 	}
-	return int(c.c.logs.memory.to.n)
+	return int(c.c.logs.memory.core.to.n)
 }
 
 // CountedBranches implements emu.CPU.
 func (c *CPU) CountedBranches() uint64 { return uint64(c.c.logs.flow.branches) }
 
 // ForgetMemory implements emu.CPU.
-func (c *CPU) ForgetMemory() { C.heddle_mem_forget(c.c) }
+func (c *CPU) ForgetMemory() { C.heddle_mem_forget(&c.c.logs.memory.core) }

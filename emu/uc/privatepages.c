@@ -30,7 +30,7 @@ static const struct heddle_private_functions functions = {
 
 // Starts to give cores private pages. Nothing may have run yet.
 int heddle_cpu_open_private(struct heddle_cpu *cpu) {
-  if (cpu->engine.has_run || cpu->private_pages || cpu->buffers || cpu->logs.memory.on) return UC_ERR_ARG;
+  if (cpu->engine.has_run || cpu->private_pages || cpu->buffers || cpu->logs.memory.core.on) return UC_ERR_ARG;
   cpu->private_pages = calloc(1, sizeof *cpu->private_pages);
   bool ready = cpu->private_pages &&
       heddle_private_init(cpu->private_pages, &functions, cpu, cpu->ram, &cpu->space, &cpu->clock, cpu->cores);

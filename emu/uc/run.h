@@ -28,6 +28,10 @@ void heddle_cpu_init_inside(struct heddle_cpu *cpu);
 bool heddle_cpu_ends_inside(struct heddle_cpu *cpu, uint64_t pc, uint64_t end);
 void heddle_cpu_close_private(struct heddle_cpu *cpu);
 
+static inline bool heddle_logs_full(const struct heddle_cpu *cpu) {
+  return cpu->logs.memory.core.full || heddle_log_full(&cpu->logs.flow);
+}
+
 static inline uint64_t get_rip(struct heddle_cpu *cpu) {
   uint64_t rip = 0;
   uc_reg_read(cpu->engine.uc, UC_X86_REG_RIP, &rip);

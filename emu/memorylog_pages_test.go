@@ -1,4 +1,4 @@
-package uc
+package emu_test
 
 import (
 	"encoding/binary"
@@ -14,7 +14,9 @@ import (
 
 // TestMemoryLogAndFaults: an instruction that faults has no accesses; once it can complete, it has
 // them once. The engine's state after a fault in the second page must not hide later accesses.
-func TestMemoryLogAndFaults(t *testing.T) {
+func TestMemoryLogAndFaults(t *testing.T) { onEngines(t, testMemoryLogAndFaults) }
+
+func testMemoryLogAndFaults(t tester) {
 	for _, op := range []string{
 		"mov rax, [rbx+0x3ffd]", "mov [rbx+0x3ffd], rax", "movdqu [rbx+0x3ff8], xmm0", "movdqu xmm0, [rbx+0x3ff1]",
 		"lea rsi, [rbx+8]\n lea rdi, [rbx+0x3ffe]\n movsd", "push [rbx+0x3fff]", "lock inc dword ptr [rbx+0x3ffe]",
@@ -45,7 +47,9 @@ func TestMemoryLogAndFaults(t *testing.T) {
 }
 
 // TestMemoryLogOfAliases alternates between two addresses of one page.
-func TestMemoryLogOfAliases(t *testing.T) {
+func TestMemoryLogOfAliases(t *testing.T) { onEngines(t, testMemoryLogOfAliases) }
+
+func testMemoryLogOfAliases(t tester) {
 	b := newBench(t, `mov rbx, 0x600000
 		mov ecx, 2000
 	again:
@@ -82,7 +86,9 @@ func TestMemoryLogOfAliases(t *testing.T) {
 }
 
 // TestMemoryLogOfCodeMappedTwice writes code through one address and runs it through another.
-func TestMemoryLogOfCodeMappedTwice(t *testing.T) {
+func TestMemoryLogOfCodeMappedTwice(t *testing.T) { onEngines(t, testMemoryLogOfCodeMappedTwice) }
+
+func testMemoryLogOfCodeMappedTwice(t tester) {
 	b := newBench(t, `mov rbx, 0x600000
 		mov ecx, 300
 	again:
@@ -110,7 +116,9 @@ func TestMemoryLogOfCodeMappedTwice(t *testing.T) {
 
 // TestMemoryLogOfSelfModifyingCode: the engine executes a store into its own block again, and may
 // report no accesses after it.
-func TestMemoryLogOfSelfModifyingCode(t *testing.T) {
+func TestMemoryLogOfSelfModifyingCode(t *testing.T) { onEngines(t, testMemoryLogOfSelfModifyingCode) }
+
+func testMemoryLogOfSelfModifyingCode(t tester) {
 	for padding := range 16 {
 		source := fmt.Sprintf(`lea rbx, [rip+target]
 			mov ecx, 40
@@ -155,7 +163,9 @@ func TestMemoryLogOfSelfModifyingCode(t *testing.T) {
 }
 
 // TestMemoryLogOfTheKernel covers all changes of memory other than the guest's stores.
-func TestMemoryLogOfTheKernel(t *testing.T) {
+func TestMemoryLogOfTheKernel(t *testing.T) { onEngines(t, testMemoryLogOfTheKernel) }
+
+func testMemoryLogOfTheKernel(t tester) {
 	b := newBench(t, `mov rbx, 0x600000
 		mov eax, 39
 	again:
@@ -236,7 +246,9 @@ func (m *memoryLog) incrementLines() string {
 	return all.String()
 }
 
-func TestMemoryLogSelects(t *testing.T) {
+func TestMemoryLogSelects(t *testing.T) { onEngines(t, testMemoryLogSelects) }
+
+func testMemoryLogSelects(t tester) {
 	source := "mov rbx, 0x600000\n nop\n mov [rbx], rbx\n mov rax, [rbx+8]\n mov [rbx+12], ecx\n mov rax, [rbx+15]\n syscall"
 	for _, c := range []struct {
 		filter memlog.Filter
@@ -264,7 +276,9 @@ func TestMemoryLogSelects(t *testing.T) {
 }
 
 // TestMemoryLogCountsBranches checks the position of an access among the branches.
-func TestMemoryLogCountsBranches(t *testing.T) {
+func TestMemoryLogCountsBranches(t *testing.T) { onEngines(t, testMemoryLogCountsBranches) }
+
+func testMemoryLogCountsBranches(t tester) {
 	b := newBench(t, `mov rbx, 0x600000
 		mov rax, [rbx]
 		jmp 1f
@@ -300,7 +314,9 @@ func TestMemoryLogCountsBranches(t *testing.T) {
 
 // TestMemoryLogOfRewrittenCode expects that the facts about an instruction are dropped when its
 // code is replaced.
-func TestMemoryLogOfRewrittenCode(t *testing.T) {
+func TestMemoryLogOfRewrittenCode(t *testing.T) { onEngines(t, testMemoryLogOfRewrittenCode) }
+
+func testMemoryLogOfRewrittenCode(t tester) {
 	b := newBench(t, `lea rsi, [rip+f]
 		mov rbx, 0x600000
 		mov ecx, 6
