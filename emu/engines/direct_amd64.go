@@ -11,14 +11,10 @@ func newDirect(level arch.Level, ram *mem.RAM, cores int, costs arch.Costs) (emu
 	return direct.NewCPU(ram, cores, costs, level)
 }
 
-// checkDirect returns what the host's processor lacks for a guest's of the level, or nil.
-func checkDirect(level arch.Level) *Problem {
-	switch {
-	case direct.HostHas(level):
+// checkDirect returns a Problem if the host's processor lacks instructions of the guest's.
+func checkDirect() *Problem {
+	if direct.HostHas(arch.V2) {
 		return nil
-	case level != arch.V2 && direct.HostHas(arch.V2):
-		return &Problem{"cpu", level.String(), arch.V2.String() + ": this host's processor lacks instructions of the other levels"}
-	default:
-		return &Problem{"engine", Direct, Unicorn + ": this host's processor lacks instructions of " + level.String()}
 	}
+	return &Problem{"engine", Direct, Unicorn + ": this host's processor lacks instructions of " + arch.V2.String()}
 }

@@ -12,9 +12,6 @@ func newDirect(arch.Level, *mem.RAM, int, arch.Costs) (emu.CPU, error) {
 	panic("bug: the engine direct on a host that is not x86-64")
 }
 
-func checkDirect(level arch.Level) *Problem {
-	if level != arch.V2 {
-		return &Problem{"cpu", level.String(), arch.V2.String() + ": the others need the engine direct, and an x86-64 host"}
-	}
+func checkDirect() *Problem {
 	return &Problem{"engine", Direct, Unicorn + ": the engine direct needs an x86-64 host"}
 }

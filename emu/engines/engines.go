@@ -14,7 +14,7 @@ import (
 	"github.com/heddle-dmt/heddle/emu/uc"
 )
 
-// Names of engines in configurations. Auto is one of the others, by the host: see Resolve.
+// Names of engines in configurations. Auto is one of the others: see Resolve.
 const (
 	Auto    = "auto"
 	Direct  = "direct"
@@ -24,16 +24,12 @@ const (
 // Names lists the engines that a configuration can name.
 func Names() []string { return []string{Auto, Direct, Unicorn} }
 
-// Resolve returns the engine that a configuration with this name and level of the processor gets on
-// this host; an empty name is Auto.
-func Resolve(name string, level arch.Level) string {
-	if name != Auto && name != "" {
-		return name
+// Resolve returns the engine that a configuration with this name gets; an empty name is Auto.
+func Resolve(name string) string {
+	if name == Auto || name == "" {
+		return Unicorn
 	}
-	if level != arch.V2 {
-		return Direct
-	}
-	return Unicorn
+	return name
 }
 
 // Description returns the name and the version of an engine, for people and for traces.
@@ -66,20 +62,19 @@ func Check(name string, level arch.Level) *Problem {
 	if name != "" && !slices.Contains(Names(), name) {
 		return &Problem{"engine", fmt.Sprintf("%q", name), strings.Join(Names(), ", ")}
 	}
-	resolved := Resolve(name, level)
-	if resolved == Unicorn {
-		if level != arch.V2 {
-			return &Problem{"cpu", level.String() + " with the engine unicorn", arch.V2.String() + "; the engine direct has the others"}
-		}
+	if level != arch.V2 {
+		return &Problem{"cpu", level.String(), arch.V2.String() + ": signals and debuggers would lose the registers of the other levels"}
+	}
+	if Resolve(name) == Unicorn {
 		return nil
 	}
-	return checkDirect(level)
+	return checkDirect()
 }
 
 // New makes an engine over the given memory. The guest sees the given number of cores. Check has
 // returned nil.
 func New(name string, level arch.Level, ram *mem.RAM, cores int, costs arch.Costs) (emu.CPU, error) {
-	if Resolve(name, level) == Unicorn {
+	if Resolve(name) == Unicorn {
 		return uc.NewCPU(ram, cores, costs)
 	}
 	return newDirect(level, ram, cores, costs)

@@ -131,7 +131,7 @@ func (m *Machine) report() error {
 }
 
 // engineName describes the engine that the run has.
-func (c *Config) engineName() string { return engines.Description(engines.Resolve(c.Engine, c.CPU)) }
+func (c *Config) engineName() string { return engines.Description(engines.Resolve(c.Engine)) }
 
 // reportExit fills in the result of a program that has ended, or that the kernel had to stop.
 func (m *Machine) reportExit() {
