@@ -142,7 +142,7 @@ func TestOrderingReturnsToSnapshots(t *testing.T) {
 func TestOrderingIsDecidedOnce(t *testing.T) {
 	c, _ := machinetest.Config(t, "/bin/true")
 	c.Sched.Policy, c.Control.Policy = sched.Kendo, dmt.FCFS
-	if _, err := machine.New(c); err == nil || !strings.Contains(err.Error(), `policy is "kendo"`) {
+	if _, err := machine.New(c); err == nil || !strings.Contains(err.Error(), "the policy kendo orders synchronization operations, and so does") {
 		t.Errorf("got %v", err)
 	}
 }
