@@ -3,6 +3,7 @@
 #include "general.h"
 
 #include "float.h"
+#include "x87.h"
 
 static enum direct_stop failed(struct direct_engine *e) { return e->vector == UINT32_MAX ? direct_fault(e) : STOP_EXCEPTION; }
 
@@ -389,6 +390,18 @@ static enum direct_stop emulate_memory(struct direct_engine *e, const struct dir
   }
 }
 
+// ---- x87 instructions that C computes -------------------------------------------------------
+
+_Static_assert(offsetof(struct heddle_x87, st) == offsetof(struct direct_float, st), "FXSAVE image");
+
+static enum direct_stop execute_x87(struct direct_engine *e, const struct direct_insn *in) {
+  struct heddle_x87 state;
+  copy_bytes(&state, float_of(e), sizeof state);
+  if (!heddle_x87_execute(&state, in->modrm)) return direct_raise(e, VECTOR_FLOAT);
+  copy_bytes(float_of(e), &state, sizeof state);
+  return STOP_NONE;
+}
+
 // Executes an instruction on the state as the thread has it.
 enum direct_stop direct_emulate_float(struct direct_engine *e, const struct direct_insn *in) {
   direct_float_park(e);
@@ -426,6 +439,19 @@ enum direct_stop direct_emulate_float(struct direct_engine *e, const struct dire
     case ZYDIS_MNEMONIC_VPGATHERQD:
     case ZYDIS_MNEMONIC_VPGATHERQQ:
       return gather(e, in);
+    case ZYDIS_MNEMONIC_F2XM1:
+    case ZYDIS_MNEMONIC_FYL2X:
+    case ZYDIS_MNEMONIC_FPTAN:
+    case ZYDIS_MNEMONIC_FPATAN:
+    case ZYDIS_MNEMONIC_FXTRACT:
+    case ZYDIS_MNEMONIC_FPREM1:
+    case ZYDIS_MNEMONIC_FPREM:
+    case ZYDIS_MNEMONIC_FYL2XP1:
+    case ZYDIS_MNEMONIC_FSINCOS:
+    case ZYDIS_MNEMONIC_FSCALE:
+    case ZYDIS_MNEMONIC_FSIN:
+    case ZYDIS_MNEMONIC_FCOS:
+      return execute_x87(e, in);
     default:
       return direct_approximate(e, in);
   }

@@ -48,7 +48,7 @@ var layers = map[string][]string{
 // unsafeAllowed are the packages that may use cgo or unsafe: the bindings, the
 // copier that reflects into unexported fields, and the kernel's view of ABI
 // structs as bytes.
-var unsafeAllowed = []string{"emu/direct", "emu/insn", "emu/mem", "emu/memlog", "emu/stores", "emu/uc", "analyses/vex", "internal/deepcopy", "internal/libipt", "internal/stdfds", "internal/zydis", "guest/kernel"}
+var unsafeAllowed = []string{"emu/direct", "emu/floats", "emu/insn", "emu/mem", "emu/memlog", "emu/stores", "emu/uc", "analyses/vex", "internal/deepcopy", "internal/libipt", "internal/stdfds", "internal/zydis", "guest/kernel"}
 
 // deterministic are the layers in which nothing may read the host's clock,
 // randomness or environment.

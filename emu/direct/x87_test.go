@@ -1,0 +1,41 @@
+package direct
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/emu/floats"
+	"github.com/heddle-dmt/heddle/internal/testsize"
+)
+
+// TestSharedFloats: the x87 instructions of package floats have its results, which its tests
+// compare with hardware and with exact values, and a pending exception is raised before them.
+func TestSharedFloats(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(11, 11))
+	s := newSubject(t, V2, newData(rnd))
+	for range testsize.Runs(100, 1000, 10_000) {
+		for _, op := range []byte{0xf0, 0xf1, 0xf2, 0xf3, 0xf4, 0xf5, 0xf8, 0xf9, 0xfb, 0xfd, 0xfe, 0xff} {
+			c := oracleCase{CodeAt: oracleCode, NCode: 2, Steps: 1, State: randomState(rnd)}
+			copy(c.Code[:], []byte{0xd9, op})
+			c.State.Regs.RIP = c.CodeAt
+			if rnd.IntN(20) == 0 { // invalid, and not masked
+				c.State.FP[0] &^= 1
+				c.State.FP[2] |= 0x81
+				c.State.FP[3] |= 0x80
+			}
+			want := floats.Image(c.State.FP[:160])
+			fits := floats.Execute(&want, op)
+			r, stop := s.run(&c)
+			if trap := stop.Reason == arch.StopException && stop.Vector == 16; trap == fits {
+				t.Fatalf("d9 %x: stopped with %+v", op, stop)
+			}
+			got, wanted := visibleState(r.State.FP), [stateBytes]byte{}
+			copy(wanted[:], want[:])
+			wanted = visibleState(wanted)
+			if string(got[:24]) != string(wanted[:24]) || string(got[32:160]) != string(wanted[32:160]) {
+				t.Fatalf("d9 %x of % x:\n% x, want\n% x", op, c.State.FP[:160], got[:160], wanted[:160])
+			}
+		}
+	}
+}
