@@ -83,9 +83,6 @@ type CPU interface {
 	// CPUID returns EAX, EBX, ECX and EDX of a leaf as the guest sees them (Intel SDM volume 2,
 	// CPUID).
 	CPUID(leaf, subleaf uint32) [4]uint32
-	// Transcendental reports whether a block with an x87 transcendental instruction was decoded
-	// whose result depends on the host's mathematical library.
-	Transcendental() bool
 
 	// SetBreakpoints replaces the addresses before which runs stop with StopBreakpoint, in every
 	// space. SetDebugBreakpoints replaces those of a debugger, which are in addition.

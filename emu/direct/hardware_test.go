@@ -235,13 +235,13 @@ func visibleState(s [stateBytes]byte) [stateBytes]byte {
 	return s
 }
 
-// outcome puts the engine's stop into the terms of the oracle.
-func (s *subject) outcome(stop arch.Stop) (trap, address uint64) {
+// outcome puts an engine's stop into the terms of the oracle.
+func outcome(s executor, stop arch.Stop) (trap, address uint64) {
 	switch stop.Reason {
 	case arch.StopBudget:
 		return 1, 0
 	case arch.StopFault:
-		return 14, uint64(s.cpu.FaultAddr())
+		return 14, uint64(s.faultAddress())
 	case arch.StopException:
 		return uint64(stop.Vector), 0
 	}
@@ -256,7 +256,7 @@ func compare(t *testing.T, o *oracle, s *subject, cases []oracleCase, what func(
 		want := &results[i]
 		got, stop := s.run(&cases[i])
 		name, in := what(i)
-		trap, address := s.outcome(stop)
+		trap, address := outcome(s, stop)
 		if want.lacksDescriptor() || hostIsIntel() && in.differsByVendor(&cases[i], trap) {
 			continue
 		}

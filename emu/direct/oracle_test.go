@@ -131,78 +131,59 @@ func (o *oracle) run(t testing.TB, cases []oracleCase) []oracleResult {
 	return results
 }
 
-// subject is an engine whose memory is like the oracle's.
-type subject struct {
+// world is memory like the oracle's.
+type world struct {
 	ram   *mem.RAM
-	cpu   *CPU
 	space *mem.Space
-	ctx   arch.Context
 	data  *[3 * arch.PageSize]byte
 	pages [3]mem.Page
 	code  [2]mem.Page
 }
 
-func newSubject(t testing.TB, level arch.Level, data *[3 * arch.PageSize]byte) *subject {
+func newWorld(t testing.TB, data *[3 * arch.PageSize]byte) *world {
 	t.Helper()
 	ram, err := mem.NewRAM(16 << 20)
 	if err != nil {
 		t.Fatal(err)
 	}
-	cpu, err := NewCPU(ram, 4, arch.DefaultCosts(), level)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &subject{ram: ram, cpu: cpu, space: mem.NewSpace(ram), data: data}
-	t.Cleanup(func() { cpu.Close(); ram.Close() })
+	w := &world{ram: ram, space: mem.NewSpace(ram), data: data}
 	put := func(at arch.Addr, perm arch.Perm) mem.Page {
 		p, ok := ram.Alloc()
 		if !ok {
 			t.Fatal("no memory")
 		}
-		s.space.Set(at, mem.MakePTE(p, perm, false))
+		w.space.Set(at, mem.MakePTE(p, perm, false))
 		return p
 	}
-	for i := range s.pages {
+	for i := range w.pages {
 		perm := arch.Read | arch.Write
 		if i == 2 {
 			perm = arch.Read
 		}
-		s.pages[i] = put(oracleData+arch.Addr(i)*arch.PageSize, perm)
-		copy(ram.Bytes(s.pages[i]), data[i*arch.PageSize:])
+		w.pages[i] = put(oracleData+arch.Addr(i)*arch.PageSize, perm)
+		copy(ram.Bytes(w.pages[i]), data[i*arch.PageSize:])
 	}
-	for i := range s.code {
-		s.code[i] = put(oracleCode+arch.Addr(i)*arch.PageSize, arch.Read|arch.Exec)
-		copy(ram.Bytes(s.code[i]), bytes.Repeat([]byte{0xcc}, arch.PageSize))
+	for i := range w.code {
+		w.code[i] = put(oracleCode+arch.Addr(i)*arch.PageSize, arch.Read|arch.Exec)
+		copy(ram.Bytes(w.code[i]), bytes.Repeat([]byte{0xcc}, arch.PageSize))
 	}
-	s.ctx = cpu.NewContext()
-	cpu.Load(s.ctx, s.space)
-	return s
+	return w
 }
 
 // putCode writes code to where it is executed.
-func (s *subject) putCode(c *oracleCase, code []byte) {
+func (w *world) putCode(c *oracleCase, code []byte) {
 	for i, b := range code {
 		at := c.CodeAt + uint64(i) - oracleCode
-		s.ram.Bytes(s.code[at/arch.PageSize])[at%arch.PageSize] = b
+		w.ram.Bytes(w.code[at/arch.PageSize])[at%arch.PageSize] = b
 	}
-	s.ram.Written(s.code[0])
-	s.ram.Written(s.code[1])
+	w.ram.Written(w.code[0])
+	w.ram.Written(w.code[1])
 }
 
-// run executes a case, and leaves memory as it was.
-func (s *subject) run(c *oracleCase) (r oracleResult, stop arch.Stop) {
-	s.putCode(c, c.Code[:c.NCode])
-	defer s.putCode(c, bytes.Repeat([]byte{0xcc}, int(c.NCode)))
-	s.ctx.Release()
-	s.ctx = s.cpu.NewContext()
-	s.cpu.Load(s.ctx, s.space)
-	s.cpu.SetRegs(&c.State.Regs)
-	s.cpu.setState(&c.State.FP)
-	stop = s.cpu.Run(arch.Limit{Instructions: max(uint64(c.Steps), 1), Exact: true})
-	s.cpu.Regs(&r.State.Regs)
-	s.cpu.state(&r.State.FP)
-	for i, p := range s.pages {
-		now, was := s.ram.Bytes(p), s.data[i*arch.PageSize:(i+1)*arch.PageSize]
+// takeChanges puts the words of data that have changed into the result, and restores them.
+func (w *world) takeChanges(r *oracleResult) {
+	for i, p := range w.pages {
+		now, was := w.ram.Bytes(p), w.data[i*arch.PageSize:(i+1)*arch.PageSize]
 		for at := 0; at < arch.PageSize; at += 8 {
 			v := binary.LittleEndian.Uint64(now[at:])
 			if v == binary.LittleEndian.Uint64(was[at:]) {
@@ -215,8 +196,50 @@ func (s *subject) run(c *oracleCase) (r oracleResult, stop arch.Stop) {
 			copy(now[at:at+8], was[at:])
 		}
 	}
+}
+
+// An executor executes a case, and leaves memory as it was.
+type executor interface {
+	run(c *oracleCase) (oracleResult, arch.Stop)
+	faultAddress() arch.Addr
+}
+
+// subject is an engine whose memory is like the oracle's.
+type subject struct {
+	*world
+	cpu *CPU
+	ctx arch.Context
+}
+
+func newSubject(t testing.TB, level arch.Level, data *[3 * arch.PageSize]byte) *subject {
+	t.Helper()
+	w := newWorld(t, data)
+	cpu, err := NewCPU(w.ram, 4, arch.DefaultCosts(), level)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cpu.Close(); w.ram.Close() })
+	s := &subject{world: w, cpu: cpu, ctx: cpu.NewContext()}
+	cpu.Load(s.ctx, s.space)
+	return s
+}
+
+func (s *subject) run(c *oracleCase) (r oracleResult, stop arch.Stop) {
+	s.putCode(c, c.Code[:c.NCode])
+	defer s.putCode(c, bytes.Repeat([]byte{0xcc}, int(c.NCode)))
+	s.ctx.Release()
+	s.ctx = s.cpu.NewContext()
+	s.cpu.Load(s.ctx, s.space)
+	s.cpu.SetRegs(&c.State.Regs)
+	s.cpu.setState(&c.State.FP)
+	stop = s.cpu.Run(arch.Limit{Instructions: max(uint64(c.Steps), 1), Exact: true})
+	s.cpu.Regs(&r.State.Regs)
+	s.cpu.state(&r.State.FP)
+	s.takeChanges(&r)
 	return r, stop
 }
+
+func (s *subject) faultAddress() arch.Addr { return s.cpu.FaultAddr() }
 
 // newData makes data pages with numbers of all kinds in them.
 func newData(rnd *rand.Rand) *[3 * arch.PageSize]byte {

@@ -45,7 +45,7 @@ func TestStringsAgainstHardware(t *testing.T) {
 		c, want := &cases[i], &results[i]
 		got, stop := s.run(c)
 		in := Inspect(arch.V2, c.Code[:c.NCode], oracleCode)
-		trap, address := s.outcome(stop)
+		trap, address := outcome(s, stop)
 		// The processor leaves the instruction with its last iteration, heddle after it.
 		if r := &got.State.Regs; trap == 1 && in.Repeated && r.RIP == c.CodeAt && want.State.Regs.RIP == c.CodeAt+uint64(c.NCode) {
 			if count := r.GPR[arch.RCX]; count != 0 && !(in.Address == 4 && uint32(count) == 0) {

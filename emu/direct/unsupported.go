@@ -9,8 +9,5 @@ import (
 // errUnsupported is the answer to requests that this engine lacks.
 var errUnsupported = errors.New("the engine direct lacks this; use --engine unicorn")
 
-// Transcendental implements emu.CPU.
-func (c *CPU) Transcendental() bool { return false }
-
 // LogAccesses implements emu.CPU.
 func (c *CPU) LogAccesses() (emu.AccessLog, error) { return nil, errUnsupported }

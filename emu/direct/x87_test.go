@@ -13,7 +13,7 @@ import (
 // compare with hardware and with exact values, and a pending exception is raised before them.
 func TestSharedFloats(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(11, 11))
-	s := newSubject(t, V2, newData(rnd))
+	s := newSubject(t, arch.V2, newData(rnd))
 	for range testsize.Runs(100, 1000, 10_000) {
 		for _, op := range []byte{0xf0, 0xf1, 0xf2, 0xf3, 0xf4, 0xf5, 0xf8, 0xf9, 0xfb, 0xfd, 0xfe, 0xff} {
 			c := oracleCase{CodeAt: oracleCode, NCode: 2, Steps: 1, State: randomState(rnd)}

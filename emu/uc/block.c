@@ -5,6 +5,7 @@
 
 #include "accesses.h"
 #include "cpu.h"
+#include "special.h"
 #include "sse.h"
 
 const struct heddle_block heddle_no_block;
@@ -124,7 +125,9 @@ uint32_t heddle_cost(struct heddle_cpu *cpu, const ZydisDecodedInstruction *in, 
   if (heddle_touches_memory(in)) cost += c->memory;
   if (in->meta.category == ZYDIS_CATEGORY_CALL || in->meta.category == ZYDIS_CATEGORY_RET) cost += c->check;
   if (heddle_is_pause(in)) *flags |= HEDDLE_BLOCK_PAUSE;
-  if (heddle_sse_special(in) || is_misread(in)) *flags |= HEDDLE_BLOCK_SPECIAL;
+  bool exchange = heddle_is_narrow_exchange(in) && in->raw.modrm.mod != 3;  // see heddle_measure_block
+  bool flagged = in->mnemonic == ZYDIS_MNEMONIC_POPFQ || in->mnemonic == ZYDIS_MNEMONIC_POPF;
+  if (heddle_sse_special(in) || is_misread(in) || flagged || (heddle_special_of(in) && !exchange)) *flags |= HEDDLE_BLOCK_SPECIAL;
   if (heddle_order_of(in) & (HEDDLE_ORDER_WEAK | HEDDLE_ORDER_FULL)) *flags |= HEDDLE_BLOCK_ORDER;
   if (heddle_is_atomic(in)) {
     *flags |= HEDDLE_BLOCK_SYNC;
@@ -163,7 +166,6 @@ uint32_t heddle_cost(struct heddle_cpu *cpu, const ZydisDecodedInstruction *in, 
     case ZYDIS_MNEMONIC_F2XM1:
     case ZYDIS_MNEMONIC_FYL2X:
     case ZYDIS_MNEMONIC_FYL2XP1:
-      cpu->transcendental = true;
       return cost + c->transcendental;
     case ZYDIS_MNEMONIC_RDTSC:
     case ZYDIS_MNEMONIC_RDTSCP:
@@ -236,6 +238,7 @@ struct heddle_block_facts heddle_measure_block(struct heddle_cpu *cpu, uint64_t 
       break;
     }
     k.cost += heddle_cost(cpu, &in, &k.flags);
+    if (heddle_is_narrow_exchange(&in) && !heddle_narrows_accumulator(cpu, code, at)) k.flags |= HEDDLE_BLOCK_SPECIAL;
     k.kind = heddle_kind_of(&in);
     at += in.length;
   }

@@ -1,6 +1,7 @@
 #include "run.h"
 
 #include "sse.h"
+#include "special.h"
 #include "storehook.h"
 
 #include <stdlib.h>
@@ -53,7 +54,8 @@ uc_err heddle_start_engine(struct heddle_cpu *cpu) {
   uint64_t pc = get_rip(cpu);
   heddle_pause_prepare(cpu, pc);
   update_caches(cpu);
-  cpu->run.tag = is_stepping(cpu) ? HEDDLE_NO_TAG : heddle_blocks_tag(&cpu->blocks, cpu->space->code);
+  bool slow = is_stepping(cpu) || cpu->run.checks_alignment;
+  cpu->run.tag = slow ? HEDDLE_NO_TAG : heddle_blocks_tag(&cpu->blocks, cpu->space->code);
   cpu->run.stop = HEDDLE_STOP_NONE;
   cpu->run.last_block = &heddle_no_block;
   cpu->run.step_from = cpu->run.stopped_before = cpu->stops.armed.at = 0;
@@ -111,6 +113,10 @@ enum heddle_stop heddle_handle_failure(struct heddle_cpu *cpu, uc_err err) {
       if (cpu->run.fault_kind == HEDDLE_WALK_CODE) {
         supply_page(cpu, block_end);
         if (cpu->run.fault_kind == HEDDLE_WALK_OK) return HEDDLE_STOP_NONE;
+      }
+      if (cpu->run.fault_access != HEDDLE_FETCH) {
+        cpu->run.vector = heddle_special_address_vector(cpu, get_rip(cpu), cpu->run.fault_page);
+        if (cpu->run.vector != HEDDLE_NO_VECTOR) return HEDDLE_STOP_EXCEPTION;
       }
       return cpu->run.fault_kind == HEDDLE_WALK_NO_MEMORY ? HEDDLE_STOP_NO_MEMORY : HEDDLE_STOP_FAULT;
     case UC_ERR_INSN_INVALID:
@@ -179,6 +185,7 @@ static void finish_last_block(struct heddle_cpu *cpu) {
 static enum heddle_stop run_loop(struct heddle_cpu *cpu) {
   enum heddle_stop why;
   cpu->run.state = HEDDLE_STATE_BLOCKS;
+  heddle_special_note_flags(cpu);
   cpu->logs.atomics.at = false;
   bool stays = heddle_inside_stay(&cpu->inside);
   why = stays ? HEDDLE_STOP_BUDGET : heddle_inside_finish(&cpu->inside);
@@ -322,6 +329,16 @@ static int enter_user_mode(struct heddle_cpu *cpu) {
 #define CR4_OSFXSR 0x200u
 #define CR4_OSXMMEXCPT 0x400u
 
+// The decoder of the guest's processor. Code of an instruction that it lacks, and that it takes for another one, is
+// that other one: LZCNT is BSR, instructions of MPX and CET are NOPs.
+static void init_decoder(ZydisDecoder *d) {
+  static const ZydisDecoderMode off[] = {ZYDIS_DECODER_MODE_MPX,     ZYDIS_DECODER_MODE_CET,   ZYDIS_DECODER_MODE_CLDEMOTE,
+                                         ZYDIS_DECODER_MODE_WBNOINVD, ZYDIS_DECODER_MODE_LZCNT, ZYDIS_DECODER_MODE_TZCNT};
+  ZydisDecoderInit(d, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+  ZydisDecoderEnableMode(d, ZYDIS_DECODER_MODE_AMD_BRANCHES, ZYAN_TRUE);
+  for (size_t i = 0; i < sizeof off / sizeof off[0]; i++) ZydisDecoderEnableMode(d, off[i], ZYAN_FALSE);
+}
+
 int heddle_cpu_init(struct heddle_cpu *cpu, uc_engine *uc, struct heddle_ram *ram, uint32_t cores) {
   int err;
   cpu->engine.uc = uc;
@@ -333,7 +350,7 @@ int heddle_cpu_init(struct heddle_cpu *cpu, uc_engine *uc, struct heddle_ram *ra
   cpu->run.outcomes = 1;
   cpu->run.outcomes_full = (uint64_t)1 << HEDDLE_LOG_MOST;
   cpu->engine.fill_limit = 512;
-  ZydisDecoderInit(&cpu->decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+  init_decoder(&cpu->decoder);
   if (heddle_blocks_init(&cpu->blocks)) return UC_ERR_NOMEM;
   cpu->run.table = cpu->blocks.table;
   if ((err = uc_ctl_tlb_mode(uc, UC_TLB_VIRTUAL))) return err;

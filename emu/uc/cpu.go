@@ -8,7 +8,7 @@
 package uc
 
 /*
-#cgo CFLAGS: -std=c11 -O2 -Wall -Wextra -Werror -I${SRCDIR}/../mem -I${SRCDIR}/../memlog -I${SRCDIR}/../insn -I${SRCDIR}/../stores
+#cgo CFLAGS: -std=c11 -O2 -Wall -Wextra -Werror -I${SRCDIR}/../mem -I${SRCDIR}/../memlog -I${SRCDIR}/../insn -I${SRCDIR}/../stores -I${SRCDIR}/../floats
 #cgo pkg-config: unicorn
 #cgo LDFLAGS: -lZydis
 #include <stdlib.h>
@@ -51,7 +51,8 @@ import (
 
 	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/emu/arch"
-	_ "github.com/heddle-dmt/heddle/emu/insn" // C code
+	_ "github.com/heddle-dmt/heddle/emu/floats" // the C functions of special.c
+	_ "github.com/heddle-dmt/heddle/emu/insn"   // C code
 	"github.com/heddle-dmt/heddle/emu/mem"
 	"github.com/heddle-dmt/heddle/internal/deepcopy"
 )
@@ -360,9 +361,6 @@ func (c *CPU) CPUID(leaf, subleaf uint32) [4]uint32 {
 	C.heddle_cpu_cpuid(c.c, C.uint32_t(leaf), C.uint32_t(subleaf), (*C.uint32_t)(unsafe.Pointer(&out[0])))
 	return out
 }
-
-// Transcendental implements emu.CPU.
-func (c *CPU) Transcendental() bool { return bool(c.c.transcendental) }
 
 // The numbers are those of C. A difference does not compile.
 const (

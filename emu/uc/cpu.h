@@ -115,6 +115,8 @@ struct heddle_run {
   // The instruction at which straight-line code continues that the engine has cut, 0: none. No budget
   // is examined there: where the engine cuts depends on its hooks.
   uint64_t fallthrough_pc;
+
+  bool checks_alignment;  // EFLAGS.AC is set: instructions are executed one at a time
 };
 
 // The instructions before which runs stop, besides those of RUN_SYNC and the like.
@@ -154,6 +156,7 @@ struct heddle_engine {
   uc_context *initial;       // of a new thread
   uc_context *scratch;       // for access to state that has no register
   size_t sse_flags_offset;   // of the SSE exception flags in a context, 0: not found
+  size_t x87_flags_offset;   // of the x87 exception flags
 
   // The space and version that the engine's address translations are of.
   struct heddle_space *cached_space;
@@ -191,7 +194,6 @@ struct heddle_cpu {
   uint32_t core, cores;
   uint64_t clock;           // cycles of the core's clock at the start of the run
   uint32_t tsc_multiplier;  // TSC ticks in 1024 cycles
-  bool transcendental;      // a block with an x87 transcendental instruction was decoded
 };
 
 // The part of a run's budget that is used up: instructions and cycles that it has retired.

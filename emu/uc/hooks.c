@@ -69,7 +69,7 @@ static bool examine_block(struct heddle_cpu *cpu, const struct heddle_block *b) 
   if (cpu->buffers || cpu->private_pages) look |= HEDDLE_BLOCK_SYNC | HEDDLE_BLOCK_ORDER;
   if (passes_breakpoint(cpu, b)) look &= ~(uint64_t)HEDDLE_BLOCK_BREAK;
   bool inside = heddle_block_flags(b) & look;
-  inside |= heddle_block_count(b) > until_halt(cpu);
+  inside |= cpu->run.checks_alignment || heddle_block_count(b) > until_halt(cpu);
   bool last = heddle_block_count(b) > cpu->run.instructions_left || heddle_block_cost(b) > cpu->run.cycles_left;
   if (!inside && last) inside = heddle_cpu_ends_inside(cpu, pc, heddle_block_end(b));
   if (!inside && (exceeds_cycles(cpu, b) || heddle_block_count(b) > until_exact_end(cpu))) inside = !arm_point(cpu, b);

@@ -48,6 +48,7 @@ struct fxsave {
 _Static_assert(sizeof(struct fxsave) == 512, "FXSAVE image");
 
 #define MXCSR_MASK 0xffffu
+#define EXCEPTION_FLAGS 0x3fu  // of MXCSR and of the status word, which the engine keeps elsewhere: see sse.c
 
 // The tag word has two bits for each register, the image one: whether the register is in use.
 static uint8_t registers_in_use(uint16_t tags) {
@@ -75,12 +76,13 @@ void heddle_cpu_get_fp(struct heddle_cpu *cpu, void *fxsave) {
   uc_reg_read(cpu->engine.uc, UC_X86_REG_FIP, &f.fip);
   uc_reg_read(cpu->engine.uc, UC_X86_REG_FDP, &f.fdp);
   uc_reg_read(cpu->engine.uc, UC_X86_REG_MXCSR, &f.mxcsr);
+  struct heddle_float_flags flags = heddle_float_flags(cpu);
   f.fcw = fcw;
-  f.fsw = fsw;
+  f.fsw = (uint16_t)((fsw & ~EXCEPTION_FLAGS) | flags.x87);
   f.fop = fop;
   f.ftw = registers_in_use(tags);
   f.mxcsr_mask = MXCSR_MASK;
-  f.mxcsr |= heddle_sse_flags(cpu);
+  f.mxcsr |= flags.sse;
   // The engine numbers registers, the image stack positions.
   unsigned top = fsw >> 11 & 7;
   for (unsigned i = 0; i < 8; i++)
@@ -92,7 +94,7 @@ void heddle_cpu_get_fp(struct heddle_cpu *cpu, void *fxsave) {
 void heddle_cpu_set_fp(struct heddle_cpu *cpu, const void *fxsave) {
   struct fxsave f;
   memcpy(&f, fxsave, sizeof f);
-  uint16_t tags = tag_word(f.ftw), fcw = f.fcw, fsw = f.fsw, fop = f.fop;
+  uint16_t tags = tag_word(f.ftw), fcw = f.fcw, fsw = f.fsw & (uint16_t)~EXCEPTION_FLAGS, fop = f.fop;
   uint32_t mxcsr = f.mxcsr & MXCSR_MASK;
   uc_reg_write(cpu->engine.uc, UC_X86_REG_FPCW, &fcw);
   uc_reg_write(cpu->engine.uc, UC_X86_REG_FPSW, &fsw);
@@ -106,7 +108,7 @@ void heddle_cpu_set_fp(struct heddle_cpu *cpu, const void *fxsave) {
   for (int i = 0; i < 16; i++) uc_reg_write(cpu->engine.uc, UC_X86_REG_XMM0 + i, f.xmm[i]);
   // Last, since writing a register marks it as in use.
   uc_reg_write(cpu->engine.uc, UC_X86_REG_FPTAG, &tags);
-  heddle_sse_set_flags(cpu, mxcsr);
+  heddle_float_set_flags(cpu, (struct heddle_float_flags){mxcsr & EXCEPTION_FLAGS, f.fsw & EXCEPTION_FLAGS});
 }
 
 // The processor that the guest sees (SDM volume 2, CPUID). glibc requires a vendor that it knows,

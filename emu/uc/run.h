@@ -12,7 +12,10 @@
 
 #define VECTOR_DEBUG 1u
 #define VECTOR_INVALID_OPCODE 6u
+#define VECTOR_STACK 12u
 #define VECTOR_PROTECTION 13u
+#define VECTOR_FLOAT 16u
+#define VECTOR_ALIGNMENT 17u
 
 int heddle_hooks_add(struct heddle_cpu *cpu);
 void heddle_enter_block(struct heddle_cpu *cpu, uint64_t pc);

@@ -3,6 +3,7 @@
 #include "run.h"
 
 #include "sse.h"
+#include "special.h"
 
 #define FLAG_ZF 0x40u
 #define FLAG_TF 0x100u
@@ -78,23 +79,36 @@ static enum heddle_stop rep_step(struct heddle_cpu *cpu, uint64_t pc, const Zydi
   return why;
 }
 
-// Executes RDTSC, RDTSCP or PAUSE: for the first two the engine reads the host's clock, and after
-// PAUSE it executes the next instruction before it stops.
-static enum heddle_stop emulate_alone(struct heddle_cpu *cpu, uint64_t pc, const ZydisDecodedInstruction *in) {
-  bool pauses = heddle_is_pause(in);
-  if (!pauses) emulate_tsc(cpu, in);
-  set_reg(cpu, UC_X86_REG_RIP, pc + in->length);
+// C has executed the instruction at pc: counts and logs it.
+static enum heddle_stop finish_alone(struct heddle_cpu *cpu, uint64_t pc, const ZydisDecodedInstruction *in,
+                                     enum heddle_stop why) {
   if (cpu->logs.flow.on) heddle_log_code(cpu, pc, in->length);
   heddle_insns_add(cpu, pc);
   uint8_t unused = 0;
   cpu->run.instructions_left--;
   cpu->run.cycles_left -= heddle_cost(cpu, in, &unused);
   log_step(cpu, pc, in);
-  if (get_reg(cpu, UC_X86_REG_RFLAGS) & FLAG_TF) {
+  if (!why && (get_reg(cpu, UC_X86_REG_RFLAGS) & FLAG_TF)) {
     cpu->run.vector = VECTOR_DEBUG;
     return HEDDLE_STOP_EXCEPTION;
   }
-  return pauses && heddle_pause_ends_run(cpu) ? HEDDLE_STOP_PAUSE : HEDDLE_STOP_NONE;
+  return why;
+}
+
+// Executes RDTSC, RDTSCP or PAUSE: for the first two the engine reads the host's clock, and after
+// PAUSE it executes the next instruction before it stops.
+static enum heddle_stop emulate_alone(struct heddle_cpu *cpu, uint64_t pc, const ZydisDecodedInstruction *in) {
+  bool pauses = heddle_is_pause(in);
+  if (!pauses) emulate_tsc(cpu, in);
+  set_reg(cpu, UC_X86_REG_RIP, pc + in->length);
+  enum heddle_stop why = finish_alone(cpu, pc, in, HEDDLE_STOP_NONE);
+  return !why && pauses && heddle_pause_ends_run(cpu) ? HEDDLE_STOP_PAUSE : why;
+}
+
+// Reports whether the instruction may change EFLAGS.AC.
+static bool sets_alignment_check(const ZydisDecodedInstruction *in) {
+  return in->mnemonic == ZYDIS_MNEMONIC_POPFQ || in->mnemonic == ZYDIS_MNEMONIC_POPF ||
+         in->mnemonic == ZYDIS_MNEMONIC_IRETQ || in->mnemonic == ZYDIS_MNEMONIC_IRETD || in->mnemonic == ZYDIS_MNEMONIC_IRET;
 }
 
 // Executes the instruction at pc alone.
@@ -111,6 +125,27 @@ static enum heddle_stop step_alone(struct heddle_cpu *cpu, uint64_t pc) {
     cpu->run.vector = VECTOR_PROTECTION;
     return HEDDLE_STOP_EXCEPTION;
   }
+  if (heddle_special_misaligned(cpu, pc)) {
+    cpu->run.vector = VECTOR_ALIGNMENT;
+    return HEDDLE_STOP_EXCEPTION;
+  }
+  enum heddle_special special = heddle_special_of(&in);
+  struct heddle_before before = {0};
+  enum heddle_stop why;
+  if (special == HEDDLE_SPECIAL_EMULATED) {
+    why = heddle_special_emulate(cpu, pc, &in);
+    if (why && why != HEDDLE_STOP_INTERRUPT) return why;
+    why = finish_alone(cpu, pc, &in, why);
+    if (sets_alignment_check(&in)) heddle_special_note_flags(cpu);
+    return why;
+  }
+  struct heddle_shown shown = {0};
+  bool shows = heddle_sse_special(&in);
+  if (shows && !heddle_sse_before(cpu, pc, &in, &shown)) {
+    cpu->run.vector = VECTOR_PROTECTION;
+    return HEDDLE_STOP_EXCEPTION;
+  }
+  if (special && (why = heddle_special_before(cpu, pc, &in, &before))) return why;
   if (cpu->logs.flow.on) heddle_log_code(cpu, pc, in.length);
   bool atomic = heddle_atomic_begin(cpu, pc, &in);
   uint32_t order = heddle_order_of(&in);
@@ -119,14 +154,16 @@ static enum heddle_stop step_alone(struct heddle_cpu *cpu, uint64_t pc) {
   if (buffers) heddle_buffers_before(cpu->buffers, order);
   uint64_t lengths[2];
   bool shortened = heddle_sse_replace_lengths(cpu, &in, lengths);
-  enum heddle_stop why = heddle_kind_of(&in) == HEDDLE_KIND_REP ? rep_step(cpu, pc, &in) : trap_step(cpu, &in);
+  why = heddle_kind_of(&in) == HEDDLE_KIND_REP ? rep_step(cpu, pc, &in) : trap_step(cpu, &in);
   if (shortened) heddle_sse_restore_lengths(cpu, lengths);
+  if (special && !why) heddle_special_correct(cpu, &in, &before);
   if (atomic) heddle_atomic_end(cpu, !why);
   if (buffers) heddle_buffers_after(cpu->buffers, order);
   if (why == HEDDLE_STOP_NONE) {
     log_step(cpu, pc, &in);
-    if (heddle_sse_special(&in)) heddle_sse_after(cpu, pc, &in);
+    if (shows) heddle_sse_after(cpu, &in, &shown);
   }
+  if (sets_alignment_check(&in)) heddle_special_note_flags(cpu);
   return why;
 }
 

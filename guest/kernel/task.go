@@ -337,6 +337,8 @@ func (t *Task) raiseException(vector uint8) {
 		t.forceSignal(faultInfo(unix.SIGFPE, t.x87Cause(), pc))
 	case 19:
 		t.forceSignal(faultInfo(unix.SIGFPE, t.sseCause(), pc))
+	case 12:
+		t.forceSignal(signalInfo(unix.SIGBUS, siKernel))
 	case 17:
 		t.forceSignal(faultInfo(unix.SIGBUS, busAdrAln, 0))
 	default:

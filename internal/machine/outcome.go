@@ -116,7 +116,6 @@ func (m *Machine) report() error {
 	if r.OverlayFiles, err = s.fs.Left(); err != nil {
 		return errInputs.Wrap(err)
 	}
-	r.X87Transcendental = m.cpu.Transcendental()
 	r.SyncRecognition = s.recording.recognitionText()
 	m.reportSchedule()
 	r.PeakMemory = m.ram.Peak() * arch.PageSize

@@ -36,9 +36,6 @@ type Result struct {
 	Faults []StreamFault `json:"stream_faults,omitempty"`
 	// OverlayFiles are the guest paths of files left in the overlay.
 	OverlayFiles []string `json:"overlay_files"`
-	// X87Transcendental reports that the run executed an x87 instruction whose
-	// result comes from the host's mathematical library.
-	X87Transcendental bool `json:"x87_transcendental"`
 	// InvalidInstruction says which instruction that the machine's processor does not
 	// have was the first to kill a process.
 	InvalidInstruction string `json:"invalid_instruction,omitempty"`
