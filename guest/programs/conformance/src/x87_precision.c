@@ -1,5 +1,4 @@
-// The x87 has 64 bits of precision: its logarithms, exponentials and angles do not fit a double, and
-// agree with the double functions when rounded. Exception flags are those of the operations.
+// x87: logarithms, exponentials and angles of 64 bits, which agree with the double functions when rounded; exception flags.
 // link: -lm
 #include "conformance.h"
 
