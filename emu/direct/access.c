@@ -82,7 +82,7 @@ bool direct_read(struct direct_engine *e, uint64_t va, void *to, size_t n) {
     copy_bytes((uint8_t *)to + done, from, part);
     done += part;
   }
-  if (e->log.what & LOG_MEMORY) direct_log_access(e, va, to, n, false);
+  if (e->log.what & LOG_UNITS) direct_log_access(e, va, to, n, false);
   return true;
 }
 
@@ -104,7 +104,7 @@ bool direct_write(struct direct_engine *e, uint64_t va, const void *from, size_t
       copy_bytes(old + done, direct_locate(e, va + done, HEDDLE_WRITE), in_page(va + done, n - done));
     direct_buffer_store(e, e->running, va, old, n);
   }
-  if (e->log.what & LOG_MEMORY) direct_log_access(e, va, from, n, true);
+  if (e->log.what & LOG_UNITS) direct_log_access(e, va, from, n, true);
   for (size_t done = 0; done < n;) {
     size_t part = in_page(va + done, n - done);
     copy_bytes(direct_locate(e, va + done, HEDDLE_WRITE), (const uint8_t *)from + done, part);

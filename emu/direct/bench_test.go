@@ -12,6 +12,7 @@ import (
 	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/emu/mem"
+	"github.com/heddle-dmt/heddle/emu/memlog"
 )
 
 // kernels are loops of some 200 million instructions. Data are at 0x600000, 1 MiB.
@@ -175,6 +176,7 @@ func BenchmarkLogs(b *testing.B) {
 	}{
 		{"branches", func(c *CPU) { _ = c.LogBranches(false) }, (*CPU).Drained},
 		{"timed", func(c *CPU) { _ = c.LogBranches(true) }, (*CPU).Drained},
+		{"accesses", func(c *CPU) { _ = c.LogMemory(memlog.Filter{}) }, sumAccesses},
 		{"count", func(c *CPU) { _ = c.CountBranches() }, func(*CPU) {}},
 	} {
 		for _, k := range kernels {
@@ -215,5 +217,19 @@ func BenchmarkBuffers(b *testing.B) {
 			}
 			b.ReportMetric(float64(with)/float64(without), "plain")
 		})
+	}
+}
+
+var (
+	benchBuffer = memlog.NewBuffer()
+	benchSum    uint64
+)
+
+// sumAccesses takes the log of memory and adds up its values.
+func sumAccesses(c *CPU) {
+	c.SwapMemory(benchBuffer)
+	entries := benchBuffer.Entries()
+	for i := range entries {
+		benchSum += entries[i].Value
 	}
 }

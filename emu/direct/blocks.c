@@ -282,7 +282,7 @@ static void connect(struct direct_engine *e, struct direct_block *b) {
 bool direct_run_blocks(struct direct_engine *e) {
   bool ran = false;
   enum next next = NEXT_UNIT;
-  if (e->steps_only || !e->costs.instruction || (e->flags & (FLAG_TF | FLAG_AC))) return false;
+  if (e->steps_only || e->log.physical || !e->costs.instruction || (e->flags & (FLAG_TF | FLAG_AC))) return false;
   for (;;) {
     struct direct_context *c = e->context;
     uint64_t epoch = e->units.epoch;

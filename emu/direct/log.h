@@ -23,6 +23,8 @@
 #define LOG_INSTRUCTIONS 8u
 #define LOG_ATOMICS 16u
 #define LOG_MEMORY 32u       // accesses, with values
+#define LOG_PHYSICAL 64u     // accesses of units, by physical address: all run as units
+#define LOG_UNITS (LOG_MEMORY | LOG_PHYSICAL)  // what units log of their accesses
 #define LOG_RAW (LOG_BRANCHES | LOG_INSTRUCTIONS | LOG_MEMORY)  // what needs the raw log
 
 // Entries of the log of branches, as emu.BranchWord has them.
@@ -127,6 +129,19 @@ struct direct_atomic_log {
   struct direct_atomic *entries;
 };
 
+// An access to a physical page.
+struct direct_physical {
+  uint64_t at;
+  uint32_t size, store;
+};
+
+#define PHYSICALS 512u
+
+struct direct_physical_log {
+  uint64_t count;  // may exceed PHYSICALS: later ones are not kept
+  struct direct_physical entries[PHYSICALS];
+};
+
 struct direct_log {
   uint32_t what;
   bool has_run;
@@ -156,9 +171,12 @@ struct direct_log {
 
   struct direct_atomic_log atomics;
 
+  struct direct_physical_log *physical;
+
   struct heddle_mem_core memory;
   const void *bank;        // whose pages are in the log of memory
 
+  uint64_t physical_start; // of the unit
   const struct direct_insn *unit;  // that is executed, or NULL
 };
 
@@ -180,6 +198,7 @@ void direct_log_flush(struct direct_engine *e);
 bool direct_memory_log_open(struct direct_engine *e);
 int direct_log_memory(struct direct_engine *e, const struct heddle_mem_range *data, size_t ndata,
                       const struct heddle_mem_range *code, size_t ncode, bool partial);
+void direct_log_physical(struct direct_engine *e, struct direct_physical_log *log);
 void direct_memory_log_close(struct direct_engine *e);
 void direct_log_accesses(struct direct_engine *e, uint32_t first, unsigned from, unsigned upto, const uint64_t *record);
 void direct_log_access(struct direct_engine *e, uint64_t va, const void *bytes, size_t n, bool store);

@@ -38,10 +38,10 @@ void direct_memory_log_close(struct direct_engine *e) {
 
 static uint64_t low_bytes(uint64_t value, unsigned n) { return n >= 8 ? value : value & (((uint64_t)1 << 8 * n) - 1); }
 
-// Makes room for the entries of an access.
-static void make_entries_room(struct direct_engine *e) {
+// Makes room for n entries and those of one more access.
+static void make_entries_room(struct direct_engine *e, size_t n) {
   struct heddle_mem_buffer *b = e->log.memory.to;
-  if (__builtin_expect(b->n + 16 <= b->room, 1)) return;
+  if (__builtin_expect(b->n + n + 16 <= b->room, 1)) return;
   direct_float_park(e);
   b->room *= 2;
   b->entries = realloc(b->entries, b->room * sizeof *b->entries);
@@ -51,7 +51,7 @@ static void make_entries_room(struct direct_engine *e) {
 // An access of more than 16 bytes has entries for each 16.
 static void add_entries(struct direct_engine *e, uint64_t va, const uint64_t *values, unsigned size, struct heddle_mem_entry entry) {
   struct heddle_mem_buffer *b = e->log.memory.to;
-  make_entries_room(e);
+  make_entries_room(e, 0);
   for (unsigned at = 0; at < size; at += 8) {
     struct heddle_mem_entry *to = &b->entries[b->n++];
     unsigned left = size - at;
@@ -68,35 +68,49 @@ static void add_entries(struct direct_engine *e, uint64_t va, const uint64_t *va
   if (b->n >= HEDDLE_MEM_FULL) e->log.memory.full = true;
 }
 
-// Logs some of a block's accesses, with their words.
+// Logs an access of a block that is selected, or has more than 8 bytes.
+static __attribute__((noinline)) void add_selected(struct direct_engine *e, const struct direct_access *a, uint64_t va,
+                                                   const uint64_t *record) {
+  uint64_t constant = (uint64_t)a->value;
+  if (!heddle_mem_selects(&e->log.memory, va, a->size, a->pc)) return;
+  add_entries(e, va, a->value_word ? &record[a->value_word] : &constant, a->size, (struct heddle_mem_entry){
+      .pc = a->pc, .branches = (uint32_t)e->log.branches + a->branches, .kind = a->store ? HEDDLE_MEM_STORE : HEDDLE_MEM_LOAD});
+}
+
+// Logs some of a block's accesses, with their words. The fields of an entry are written to where it
+// stays: a copy would be read in other pieces than it was written in, which processors are slow at.
 void direct_log_accesses(struct direct_engine *e, uint32_t first, unsigned from, unsigned upto, const uint64_t *record) {
+  static const uint64_t masks[9] = {0, 0xff, 0xffff, 0xffffff, UINT32_MAX, 0xffffffffff, 0xffffffffffff, 0xffffffffffffff, UINT64_MAX};
   struct direct_log *log = &e->log;
+  struct heddle_mem_buffer *b = log->memory.to;
   uint32_t branches = (uint32_t)log->branches;
   if (log->memory.muted) return;
-  for (unsigned i = from; i < upto; i++) {
-    const struct direct_access *a = &e->blocks->accesses[first + i];
-    uint64_t va = a->at + (a->address_word ? record[a->address_word] : 0), constant = (uint64_t)a->value;
-    if (!heddle_mem_selects(&log->memory, va, a->size, a->pc)) continue;
-    const uint64_t *values = a->value_word ? &record[a->value_word] : &constant;
-    struct heddle_mem_entry entry = {
-        .addr = va, .value = values[0], .pc = a->pc, .branches = branches + a->branches, .size = a->size,
-        .kind = a->store ? HEDDLE_MEM_STORE : HEDDLE_MEM_LOAD};
-    struct heddle_mem_buffer *b = log->memory.to;
-    if (a->size > 8 || b->n + 16 > b->room) {
-      add_entries(e, va, values, a->size, entry);
+  make_entries_room(e, upto - from);
+  const struct direct_access *a = &e->blocks->accesses[first + from], *end = a + (upto - from);
+  for (; a < end; a++) {
+    uint64_t va = a->at + (a->address_word ? record[a->address_word] : 0);
+    if (__builtin_expect(a->size > 8 || log->memory.selective, 0)) {
+      add_selected(e, a, va, record);
       continue;
     }
-    entry.value = low_bytes(entry.value, a->size);
-    b->entries[b->n++] = entry;
+    struct heddle_mem_entry *to = &b->entries[b->n++];
+    to->addr = va;
+    to->value = (a->value_word ? record[a->value_word] : (uint64_t)a->value) & masks[a->size];
+    to->pc = a->pc;
+    to->branches = branches + a->branches;
+    to->size = a->size;
+    to->kind = a->store ? HEDDLE_MEM_STORE : HEDDLE_MEM_LOAD;
+    to->flags = 0;
   }
-  if (log->memory.to->n >= HEDDLE_MEM_FULL) log->memory.full = true;
+  if (b->n >= HEDDLE_MEM_FULL) log->memory.full = true;
 }
 
 // ---- units ---------------------------------------------------------------------------------------------
 
 // A unit is about to be executed.
 void direct_memory_log_begin(struct direct_engine *e, const struct direct_insn *in) {
-  e->log.memory.start = e->log.memory.to->n;
+  if (e->log.memory.on) e->log.memory.start = e->log.memory.to->n;
+  e->log.physical_start = e->log.physical ? e->log.physical->count : 0;
   e->log.unit = in;
 }
 
@@ -110,6 +124,25 @@ void direct_memory_log_undo(struct direct_engine *e, const struct direct_insn *i
   if (is_gather(in)) return;
   direct_float_park(e);
   heddle_mem_undo(&e->log.memory);
+  if (e->log.physical) e->log.physical->count = e->log.physical_start;
+}
+
+// Starts or ends the log of accesses by physical address.
+void direct_log_physical(struct direct_engine *e, struct direct_physical_log *log) {
+  e->log.physical = log;
+  if (log) e->log.what |= LOG_PHYSICAL;
+  else e->log.what &= ~LOG_PHYSICAL;
+}
+
+static void add_physical(struct direct_engine *e, uint64_t va, size_t n, bool store) {
+  struct direct_physical_log *log = e->log.physical;
+  for (size_t part; n; va += part, n -= part) {
+    size_t room = HEDDLE_PAGE_SIZE - offset_of(va);
+    part = n < room ? n : room;
+    const uint8_t *memory = direct_locate(e, va, store ? HEDDLE_WRITE : HEDDLE_READ);
+    if (log->count < PHYSICALS) log->entries[log->count] = (struct direct_physical){(uint64_t)(memory - e->ram->base), (uint32_t)part, store};
+    log->count++;
+  }
 }
 
 // Logs an access of n bytes by the unit that is executed.
@@ -117,7 +150,9 @@ void direct_log_access(struct direct_engine *e, uint64_t va, const void *bytes, 
   struct direct_log *log = &e->log;
   const struct direct_insn *in = log->unit;
   uint64_t words[8] = {0};
-  if (!in || log->memory.muted) return;
+  if (!in) return;
+  if (log->physical) add_physical(e, va, n, store);
+  if (!log->memory.on || log->memory.muted) return;
   for (size_t at = 0; at < n; at += sizeof words) {
     size_t part = n - at < sizeof words ? n - at : sizeof words;
     copy_bytes(words, (const uint8_t *)bytes + at, part);

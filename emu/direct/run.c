@@ -80,10 +80,10 @@ static enum direct_stop step(struct direct_engine *e, struct direct_unit *u) {
   if (e->private_pages) note_alone(e, in);
   if (e->buffers && in->order) heddle_buffers_before(e->buffers, in->order);
   bool atomic = (e->log.what & LOG_ATOMICS) && direct_atomic_begin(e, in);
-  if (e->log.what & LOG_MEMORY) direct_memory_log_begin(e, in);
+  if (e->log.what & LOG_UNITS) direct_memory_log_begin(e, in);
   enum direct_stop why = direct_step(e, u);
   e->log.unit = NULL;
-  if ((e->log.what & LOG_MEMORY) && why != STOP_NONE && why != STOP_SYSCALL && why != STOP_INTERRUPT) direct_memory_log_undo(e, in);
+  if ((e->log.what & LOG_UNITS) && why != STOP_NONE && why != STOP_SYSCALL && why != STOP_INTERRUPT) direct_memory_log_undo(e, in);
   if (atomic && !why) direct_atomic_end(e);
   e->alone = false;
   if (e->buffers && in->order) heddle_buffers_after(e->buffers, in->order);

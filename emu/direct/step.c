@@ -113,7 +113,7 @@ static enum direct_stop execute_native(struct direct_engine *e, const struct dir
     if (!direct_check_address(e, in, a.va, in->size)) return STOP_EXCEPTION;
     if (!prepare(e, in, &a)) return direct_fault(e);
   }
-  bool whole = (in->what & INSN_MEMORY) && !a.first && (e->log.what & LOG_MEMORY);
+  bool whole = (in->what & INSN_MEMORY) && !a.first && (e->log.what & LOG_UNITS);
   if (whole && (in->what & INSN_LOADS)) direct_log_access(e, a.va, c->pointer, a.n, false);
   if (in->what & INSN_FLOAT) direct_float_load(e);
   uint64_t destination = gpr(e)[insn_reg(in)];

@@ -6,8 +6,16 @@
 // manual describes as several accesses (string instructions, ENTER, FXSAVE, CALL with an operand in
 // memory) have several.
 //
+// An access of 32 bytes is two of 16.
+//
 // A model of memory that follows the log has the value of every load at the selected addresses. If
 // instructions or runs are left out, the log has only loads and stores.
+//
+// Engines agree in the loads and stores and in their order. How often a Map is repeated, and how long before
+// the first access a Map, a Content or a Zero is, depends on the engine's own tables of pages: it may look a
+// page up for an access that then faults, or before another access of the same instruction. What holds for
+// all: a page's Map is before the first access to it in a run in its space, and its content is known
+// before. FXSAVE and the like have as many accesses as the engine makes.
 package memlog
 
 /*
