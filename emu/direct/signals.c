@@ -73,10 +73,23 @@ static bool in_ways(uint64_t pc) {
   return pc >= (uint64_t)(uintptr_t)direct_ways_begin && pc < (uint64_t)(uintptr_t)direct_ways_end;
 }
 
+// The general registers of a signal frame, in the order of encoding.
+static const int frame_order[16] = {REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP, REG_RSI, REG_RDI,
+                                    REG_R8,  REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15};
+
+// Reports whether the operand's address is not canonical: that of a page which an entry for the stack
+// does not have.
+static bool is_nowhere(const struct direct_insn *in, const greg_t *regs) {
+  const struct direct_operand *m = &in->memory;
+  bool plain = (in->what & INSN_MEMORY) && m->base != NO_REGISTER && m->index == NO_REGISTER && !m->segment;
+  return plain && !is_canonical((uint64_t)regs[frame_order[m->base]] + (uint64_t)m->disp);
+}
+
 // Reports whether an instruction of translated code can raise the exception itself.
-static bool can_be_refused(const struct direct_engine *e, uint64_t pc) {
+static bool can_be_refused(const struct direct_engine *e, const greg_t *regs) {
   struct direct_insn in;
   uint8_t bytes[15];
+  uint64_t pc = (uint64_t)regs[REG_RIP];
   copy_bytes(bytes, (const void *)(uintptr_t)pc, sizeof bytes);
   if (direct_decode(DIRECT_V3, &e->costs, bytes, sizeof bytes, pc, &in) != DECODED) return false;
   switch (in.mnemonic) {
@@ -88,7 +101,7 @@ static bool can_be_refused(const struct direct_engine *e, uint64_t pc) {
     case ZYDIS_MNEMONIC_XRSTOR64:
       return true;
     default:
-      return in.what & INSN_ALIGNED;
+      return (in.what & INSN_ALIGNED) || is_nowhere(&in, regs);
   }
 }
 
@@ -103,7 +116,7 @@ static bool is_failed_return(struct direct_engine *e, int sig, const siginfo_t *
   if (!e || sig != SIGSEGV || info->si_code != SI_KERNEL || is_canonical((uint64_t)regs[REG_RSP])) return false;
   if (in_ways(pc)) return true;
   if (!in_translated_code(e, pc)) return false;
-  if (!can_be_refused(e, pc)) return true;
+  if (!can_be_refused(e, regs)) return true;
   if (pc - (uint64_t)(uintptr_t)e->code.executable >= UNIT_CODE_BYTES) return false;
   e->failed_returns = pc == e->failed_return ? e->failed_returns + 1 : 0;
   e->failed_return = pc;
@@ -111,14 +124,12 @@ static bool is_failed_return(struct direct_engine *e, int sig, const siginfo_t *
 }
 
 static _Noreturn void return_alone(struct direct_engine *e, const ucontext_t *u) {
-  static const int order[16] = {REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP, REG_RSI, REG_RDI,
-                                REG_R8,  REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15};
   const greg_t *regs = u->uc_mcontext.gregs;
   struct direct_context *c = e->context;
   // Otherwise this has happened at the end of such a return, and all is still there.
   if ((uint64_t)regs[REG_RIP] != (uint64_t)(uintptr_t)direct_return_jump) {
     uint64_t flags = (uint64_t)regs[REG_EFL];
-    for (unsigned i = 0; i < 16; i++) c->return_gpr[i] = (uint64_t)regs[order[i]];
+    for (unsigned i = 0; i < 16; i++) c->return_gpr[i] = (uint64_t)regs[frame_order[i]];
     c->return_rip = (uint64_t)regs[REG_RIP];
     c->return_flags = (uint32_t)((flags & 0xd5) << 8 | (flags >> 11 & 1));
   }

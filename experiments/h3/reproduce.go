@@ -54,7 +54,7 @@ var (
 	errNotFollowed = errs.Define("reproduce-path-not-followed",
 		"the threads cannot be followed along their paths: {reason}",
 		"The threads do something after the second one is created that the symbolic execution does not support, or the trace is another program's; docs/reproduce.md lists the limits.",
-		"Record the run with --env LD_BIND_NOW=1 if the reason is the dynamic linker. Otherwise record another failing run; if the reason is the same, the program is beyond the limits.")
+		"Record the run with heddle record --env LD_BIND_NOW=1 if the reason is the dynamic linker. Otherwise record another failing run; if the reason is the same, the program is beyond the limits.")
 )
 
 // Options of Reproduce.
