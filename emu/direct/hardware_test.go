@@ -253,20 +253,12 @@ func compare(t *testing.T, o *oracle, s *subject, cases []oracleCase, what func(
 	t.Helper()
 	results := o.run(t, cases)
 	for i := range cases {
-		want := &results[i]
-		got, stop := s.run(&cases[i])
 		name, in := what(i)
-		trap, address := outcome(s, stop)
-		if want.lacksDescriptor() || hostIsIntel() && in.differsByVendor(&cases[i], trap) {
-			continue
-		}
-		text := difference(&got, want, in.undefinedAfter(&cases[i]))
-		if !in.Native { // several accesses, in an order of the processor's own
-			address &^= arch.PageSize - 1
-			want.Address &^= arch.PageSize - 1
-		}
-		if trap != want.Trap || (trap == 14 && address != want.Address) {
-			text = fmt.Sprintf("trap %d at %#x, the processor has %d at %#x (error %d); %s", trap, address, want.Trap, want.Address, want.Error, text)
+		text := disagreement(s, &cases[i], &results[i], in)
+		if text != "" {
+			// Hypervisors that emulate some of the host's instructions refuse one now and then.
+			again := o.run(t, cases[i:i+1])
+			text = disagreement(s, &cases[i], &again[0], in)
 		}
 		if text != "" {
 			differences++
@@ -274,6 +266,24 @@ func compare(t *testing.T, o *oracle, s *subject, cases []oracleCase, what func(
 		}
 	}
 	return differences
+}
+
+// disagreement runs a case on the engine and describes how the result differs from the host's.
+func disagreement(s *subject, c *oracleCase, want *oracleResult, in Instruction) string {
+	got, stop := s.run(c)
+	trap, address := outcome(s, stop)
+	if in.lacksDescriptor(&got, want) || hostIsIntel() && in.differsByVendor(c, trap) {
+		return ""
+	}
+	text := difference(&got, want, in.undefinedAfter(c))
+	if !in.Native { // several accesses, in an order of the processor's own
+		address &^= arch.PageSize - 1
+		want.Address &^= arch.PageSize - 1
+	}
+	if trap != want.Trap || (trap == 14 && address != want.Address) {
+		text = fmt.Sprintf("trap %d at %#x, the processor has %d at %#x (error %d); %s", trap, address, want.Trap, want.Address, want.Error, text)
+	}
+	return text
 }
 
 // TestInstructionsAgainstHardware executes instructions of every form with random operands and

@@ -188,8 +188,8 @@ func (r *run) arithmetic(in *litmus.Instr, locked bool) {
 	}
 }
 
-// compareExchange executes CMPXCHG, which writes its destination in any case
-// (SDM volume 2).
+// compareExchange executes CMPXCHG, which writes a destination in memory in any case (SDM volume
+// 2). A register that is not equal keeps its upper half, too.
 func (r *run) compareExchange(in *litmus.Instr, a uint64, locked bool) {
 	n := in.Size
 	rax := litmus.Operand{Kind: litmus.RegOperand}
@@ -198,7 +198,9 @@ func (r *run) compareExchange(in *litmus.Instr, a uint64, locked bool) {
 		r.writeOperand(in.Dst, n, r.readOperand(in.Src, n, false), locked, false)
 		return
 	}
-	r.writeOperand(in.Dst, n, a, locked, false)
+	if in.Dst.Kind != litmus.RegOperand {
+		r.writeOperand(in.Dst, n, a, locked, false)
+	}
 	r.reg.writePart(rax, n, a)
 }
 
