@@ -255,11 +255,11 @@ func TestDamageIsFound(t *testing.T) {
 			}
 		}
 	})
-	if err == nil || !strings.Contains(err.Error(), "had its turn") {
+	if err == nil || !strings.Contains(err.Error(), "at which the core switched to thread") {
 		t.Errorf("context switches of another run: %v", err)
 	}
 	_, err = readPaths(t, stripped(t, path, wholeStream), func(all []event.Switch) { all[len(all)-1].CoreInstructions += 1 << 30 })
-	if want := fmt.Sprint(1 << 30); err == nil || !strings.Contains(err.Error(), "go on") && !strings.Contains(err.Error(), "its turn") {
+	if want := fmt.Sprint(1 << 30); err == nil || !strings.Contains(err.Error(), "and its context switches after") {
 		t.Errorf("a context switch %s instructions later: %v", want, err)
 	}
 }
