@@ -210,7 +210,8 @@ var (
 	resumed    = regexp.MustCompile(`^<\.\.\. \w+ resumed>`)
 	aligned    = regexp.MustCompile(` += `)
 	random     = regexp.MustCompile(`(getrandom\(")[^"]*`)
-	spent      = regexp.MustCompile(`(si_[us]time=)[0-9]+`)
+	// spent is the processor time of a child, which strace also gives in seconds unless it is 0.
+	spent = regexp.MustCompile(`(si_[us]time=)[0-9]+(?: /\* [0-9.]+ s \*/)?`)
 	// reserved is memory of the dynamic loader, which natively describes the vDSO too.
 	reserved = regexp.MustCompile(`^mmap\(NULL, [0-9]+, PROT_READ\|PROT_WRITE, MAP_PRIVATE\|MAP_ANONYMOUS, -1, 0\)`)
 )
