@@ -177,19 +177,25 @@ func (l *lockstep) compareMemory(say func(string, uint64, uint64)) {
 		}
 	}
 	for _, e := range l.log.Entries() {
-		if e.Kind == memlog.Store && !areStored(stores, uint64(e.Addr), uint64(e.Size)) && !l.savesReserved(e) {
+		if e.Kind == memlog.Store && !areStored(stores, uint64(e.Addr), uint64(e.Size)) && !l.savesReserved(stores, e) {
 			say(fmt.Sprintf("the memory at %#x, which only the machine stores to,", e.Addr), e.Value, 0)
 		}
 	}
 }
 
-// savesReserved reports whether an entry is a zero that FXSAVE stores to a field without a meaning:
-// processors do, and libVEX leaves these fields as they were.
-func (l *lockstep) savesReserved(e memlog.Entry) bool {
+// savesReserved reports whether what the IR does not store of an entry are zeros that FXSAVE stores
+// to fields without a meaning: processors do, and libVEX leaves these fields as they were. Engines
+// differ in how many fields an entry has.
+func (l *lockstep) savesReserved(stores []access, e memlog.Entry) bool {
+	for i := range uint64(e.Size) {
+		if e.Value>>(8*i)&0xff != 0 && !areStored(stores, uint64(e.Addr)+i, 1) {
+			return false
+		}
+	}
 	var code [15]byte
 	n, _ := l.task.Space().ReadAt(code[:], arch.Addr(e.PC))
 	in, ok := zydis.Decode(code[:n], e.PC)
-	return ok && e.Value == 0 && strings.HasPrefix(in.Text, "fxsave")
+	return ok && strings.HasPrefix(in.Text, "fxsave")
 }
 
 // areStored reports whether every byte of a range is stored to.
