@@ -52,6 +52,7 @@ static uint64_t target_of(const struct direct_engine *e, const struct direct_blo
 // Has indirect branches to the block find it.
 void direct_block_target(struct direct_engine *e, struct direct_block *b) {
   *target_slot(e->bank, b->pc) = target_of(e, b);
+  b->is_target = true;
   e->bank->has_targets = true;
 }
 
@@ -61,7 +62,7 @@ void direct_targets_forget(struct direct_bank *b) {
 }
 
 static void remove_target(struct direct_engine *e, const struct direct_block *b) {
-  if (!b->n) return;
+  if (!b->is_target) return;
   for (unsigned k = 0; k < BANKS; k++) {
     if (!e->banks[k].context) continue;
     uint64_t *slot = target_slot(&e->banks[k], b->pc);
@@ -285,6 +286,7 @@ static bool add_insn(struct direct_engine *e, struct outline *o) {
   if (!is_translated(e, in) || o->cost + in->cost > BLOCK_COST || __builtin_popcount(registers) > registers_most(e)) return false;
   if (!add_pages(o->block, pc, in->length, phys)) return false;
   o->registers = registers;
+  o->taken[o->n] = false;
   o->cost += in->cost;
   o->n++;
   o->next = in->class == CLASS_JUMP || in->class == CLASS_CALL ? in->target : pc + in->length;
@@ -296,6 +298,15 @@ static bool add_insn(struct direct_engine *e, struct outline *o) {
   }
   bool branches = in->class == CLASS_JUMP_IF || in->class == CLASS_JUMP || in->class == CLASS_CALL;
   return !ends_block(in) && !(o->is_short && branches);
+}
+
+// An outline without instructions, whose arrays have nothing yet.
+static void begin_outline(struct outline *o, struct direct_block *b, bool is_short) {
+  memset(o, 0, offsetof(struct outline, insns));
+  o->next = b->pc;
+  o->block = b;
+  o->registers = REGISTER_BIT(RSP);
+  o->is_short = is_short;
 }
 
 // Registers that the block does not use, for those that it uses of 10, 11 and the log's.
@@ -327,6 +338,33 @@ static struct direct_region *make_room(struct direct_engine *e) {
   return &a->regions[a->region];
 }
 
+// Memory is supplied in pieces of that many bytes at least, at most, and otherwise as much as there is.
+#define SUPPLIED_LEAST ((size_t)64 << 10)
+#define SUPPLIED_MOST ((size_t)512 << 10)
+
+// Has the host supply memory for the next bytes after those in use.
+static void supply(uint8_t *start, size_t *supplied, size_t used, size_t next, size_t all) {
+  if (used + next <= *supplied) return;
+  size_t n = *supplied < SUPPLIED_LEAST ? SUPPLIED_LEAST : *supplied < SUPPLIED_MOST ? *supplied : SUPPLIED_MOST;
+  size_t end = *supplied + n < all ? *supplied + n : all;
+  uint64_t from = page_of((uint64_t)(uintptr_t)start + *supplied);
+  heddle_populate((void *)(uintptr_t)from, (uint64_t)(uintptr_t)start + end - from);
+  *supplied = end;
+}
+
+// Has the host supply the memory of a block that is about to be made.
+static void supply_region(struct direct_engine *e) {
+  struct direct_blocks *a = e->blocks;
+  const struct direct_region *r = &a->regions[a->region];
+  struct direct_supplied *s = &a->supplied[a->region];
+  supply(e->code.writable + UNIT_CODE_BYTES + a->region * REGION_BYTES, &s->code, r->bytes, BLOCK_BYTES / 8, REGION_BYTES);
+  supply((uint8_t *)first_of(a, a->region), &s->blocks, r->nblocks * sizeof *a->all, sizeof *a->all, REGION_BLOCKS * sizeof *a->all);
+  supply((uint8_t *)&a->exits[1 + a->region * REGION_EXITS], &s->exits, r->nexits * sizeof *a->exits, 4 * sizeof *a->exits,
+         REGION_EXITS * sizeof *a->exits);
+  supply((uint8_t *)&a->points[a->region * REGION_POINTS], &s->points, r->npoints * sizeof *a->points, 8 * sizeof *a->points,
+         REGION_POINTS * sizeof *a->points);
+}
+
 static void enter_tables(struct direct_engine *e, struct direct_block *b) {
   struct direct_blocks *a = e->blocks;
   uint32_t i = direct_block_number(e, b), *slot = hash_slot(a, b->pc, b->phys[0]);
@@ -356,6 +394,7 @@ static struct direct_block *make(struct direct_engine *e, uint64_t pc, bool apar
   struct direct_blocks *a = e->blocks;
   struct direct_region *r = make_room(e);
   struct direct_block *b = first_of(a, a->region) + r->nblocks;
+  supply_region(e);
   uint8_t bytes[15];
   uint32_t phys[2];
   memset(b, 0, sizeof *b);
@@ -363,7 +402,8 @@ static struct direct_block *make(struct direct_engine *e, uint64_t pc, bool apar
   b->code = e->space->code;
   b->region = a->region;
   b->apart = apart || a->apart[pc & (UNIT_CACHE - 1)] == pc;
-  struct outline o = {.next = pc, .block = b, .registers = REGISTER_BIT(RSP), .is_short = is_short && !b->apart};
+  struct outline o;
+  begin_outline(&o, b, is_short && !b->apart);
   while (o.n < BLOCK_INSNS && add_insn(e, &o)) continue;
   b->code = e->space->code;
   b->n = (uint8_t)o.n;

@@ -104,6 +104,7 @@ struct direct_block {
   uint8_t swapped[3];
   bool needs_flags, live;
   bool is_short;                 // it ends at its first branch, and counts how often it is executed
+  bool is_target;                // it has been in a table of targets
   bool apart;                    // each access has a check of its own
   uint8_t crossings;             // in a row, see note_crossing
   uint64_t last_crossing;
@@ -127,6 +128,12 @@ struct direct_block {
 #define BLOCK_BYTES 32768u       // of a block's code, at most: offsets have 16 bits
 #define BLOCK_EXITS 128u
 
+// How much of a region's memory the host has supplied, in bytes from its beginning. Emptying a region
+// keeps it.
+struct direct_supplied {
+  size_t code, blocks, exits, points;
+};
+
 struct direct_region {
   uint32_t nblocks, nexits, npoints, nevents, nplaces, naccesses;
   size_t bytes;
@@ -134,6 +141,7 @@ struct direct_region {
 
 struct direct_blocks {
   struct direct_region regions[REGIONS];
+  struct direct_supplied supplied[REGIONS];
   unsigned region;               // that new blocks go to
   struct direct_block *all;      // by region, from 1 on
   struct direct_exit *exits;
@@ -155,8 +163,7 @@ struct direct_blocks {
 
 // What EXIT holds besides numbers of exits.
 #define EXIT_UNKNOWN 0x80000000u   // an indirect branch to RIP
-#define EXIT_FLAGS 0x80000001u     // a block needs SAVED_FLAGS
-#define EXIT_HOT 0x80000002u       // a short block has been executed often
+#define EXIT_HOT 0x80000001u       // a short block has been executed often
 
 static inline const uint8_t *direct_block_code(const struct direct_engine *e, const struct direct_block *b, uint32_t at) {
   return direct_executable(&e->code, b->start + at);
@@ -178,13 +185,13 @@ static inline bool direct_is_logged_store(const struct direct_insn *in) {
 
 // The instructions of a block.
 struct outline {
-  struct direct_insn insns[BLOCK_INSNS];
-  bool taken[BLOCK_INSNS];  // the block continues where a conditional branch goes if it is taken
   unsigned n, cost;
   uint64_t next;            // after the last, if it does not go elsewhere
   uint32_t registers;
   bool unrolled, is_short;
   struct direct_block *block;
+  struct direct_insn insns[BLOCK_INSNS];
+  bool taken[BLOCK_INSNS];  // the block continues where a conditional branch goes if it is taken
 };
 
 struct direct_block *direct_block_find(struct direct_engine *e, uint64_t pc, bool apart);

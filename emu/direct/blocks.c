@@ -241,7 +241,7 @@ static void undo_branch(struct direct_engine *e) {
 static bool follow_exit(struct direct_engine *e) {
   struct direct_context *c = e->context;
   uint32_t number = (uint32_t)c->exit;
-  if (number == EXIT_FLAGS || number == EXIT_HOT) {
+  if (number == EXIT_HOT) {
     e->boundary = false;  // it is unknown, and nothing was used up
     return true;
   }
@@ -265,7 +265,7 @@ static struct direct_block *block_at(struct direct_engine *e, uint64_t pc) {
 // Has the exit that was taken go to the block without C the next time.
 static void connect(struct direct_engine *e, struct direct_block *b) {
   uint32_t number = (uint32_t)e->context->exit;
-  if (number == EXIT_FLAGS || number == EXIT_HOT) return;
+  if (number == EXIT_HOT) return;
   direct_float_park(e);
   if (number == EXIT_UNKNOWN) {
     direct_block_target(e, b);

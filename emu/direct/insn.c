@@ -452,6 +452,16 @@ static void find_flags(struct direct_insn *in, const ZydisDecodedInstruction *z,
       in->flags_set |= FLAG_AF;
       in->flags_undefined = 0;
       return;
+    case ZYDIS_MNEMONIC_SBB:
+      // AF is the borrow from bit 4 (SDM volume 2, SBB), and undefined in Zydis 4.0.
+      in->flags_set |= FLAG_AF;
+      in->flags_undefined = 0;
+      return;
+    case ZYDIS_MNEMONIC_BEXTR:
+      // CF and OF are 0 (SDM volume 2, BEXTR), and undefined in Zydis 4.0.
+      in->flags_set |= FLAG_CF | FLAG_OF;
+      in->flags_undefined &= ~(FLAG_CF | FLAG_OF);
+      return;
     case ZYDIS_MNEMONIC_SHLD:
     case ZYDIS_MNEMONIC_SHRD:
       shift_flags(in, ops[2].type == ZYDIS_OPERAND_TYPE_REGISTER, (unsigned)ops[2].imm.value.u);

@@ -1,13 +1,12 @@
 // The arithmetic flags between blocks, computed from a formula without leaving translated code:
-// direct_formula_flags in flags.c has the formulas, in this order, and block.h their numbers.
+// direct_formula_flags in flags.c has the formulas, from FORMULA_ADD on in the order of block.h.
 //
 // A block jumps here when it needs the flags and they are not in SAVED_FLAGS. R11 is the address
-// where it continues, R10 that of code which has C compute them. Both registers, and the place of
-// RAX in the context, are for translated code to use.
+// where it continues. R10, and the places of RAX and SPARE in the context, are for translated code
+// to use.
 #include "context.h"
 
 #define FORMULA_FIRST 1   // FORMULA_ADD
-#define FORMULA_LAST 6    // FORMULA_NEGATE
 
 	.text
 
@@ -15,6 +14,10 @@
 	.macro finish
 	lahf
 	seto %al
+	finish_with_eax
+	.endm
+
+	.macro finish_with_eax
 	mov %eax, %gs:CONTEXT_SAVED_FLAGS
 	movl $0, %gs:CONTEXT_FORMULA
 	mov %gs:CONTEXT_GPR, %rax
@@ -26,8 +29,6 @@
 direct_settle:
 	mov %rax, %gs:CONTEXT_GPR
 	movzbl %gs:CONTEXT_FORMULA, %eax
-	cmp $FORMULA_LAST, %eax
-	ja by_c
 	movzbl %gs:CONTEXT_FORMULA + 1, %r10d  // the width: 1, 2, 4 or 8
 	bsf %r10d, %r10d
 	lea -4*FORMULA_FIRST(%r10, %rax, 4), %eax
@@ -36,9 +37,6 @@ direct_settle:
 	add %r10, %rax
 	mov %gs:CONTEXT_FIRST, %r10
 	jmp *%rax
-by_c:
-	mov %gs:CONTEXT_GPR, %rax
-	jmp *%r10
 	.size direct_settle, . - direct_settle
 
 add8:
@@ -126,6 +124,61 @@ negate64:
 	negq %r10
 	finish
 
+	// Shifts by SECOND. AF is undefined, and OF unless that is 1: 0, as C has it.
+	.macro shift operation, register
+	mov %rcx, %gs:CONTEXT_SPARE
+	mov %gs:CONTEXT_SECOND, %rcx
+	\operation %cl, \register
+	lahf
+	seto %al
+	jmp shifted
+	.endm
+
+	// The same where SECOND may be the width or more, of which CF is undefined.
+	.macro shift_narrow operation, register, width
+	mov %rcx, %gs:CONTEXT_SPARE
+	mov %gs:CONTEXT_SECOND, %rcx
+	\operation %cl, \register
+	lahf
+	seto %al
+	cmp $\width, %rcx
+	jb shifted
+	and $~0x100, %eax
+	jmp shifted
+	.endm
+
+left8:
+	shift_narrow shl, %r10b, 8
+left16:
+	shift_narrow shl, %r10w, 16
+left32:
+	shift shl, %r10d
+left64:
+	shift shl, %r10
+right8:
+	shift_narrow shr, %r10b, 8
+right16:
+	shift_narrow shr, %r10w, 16
+right32:
+	shift shr, %r10d
+right64:
+	shift shr, %r10
+arithmetic8:
+	shift sar, %r10b
+arithmetic16:
+	shift sar, %r10w
+arithmetic32:
+	shift sar, %r10d
+arithmetic64:
+	shift sar, %r10
+shifted:
+	and $0xc501, %eax
+	cmp $1, %rcx
+	je 1f
+	and $~1, %eax
+1:	mov %gs:CONTEXT_SPARE, %rcx
+	finish_with_eax
+
 	.section .rodata
 	.balign 4
 table:
@@ -153,5 +206,17 @@ table:
 	.long negate16 - table
 	.long negate32 - table
 	.long negate64 - table
+	.long left8 - table
+	.long left16 - table
+	.long left32 - table
+	.long left64 - table
+	.long right8 - table
+	.long right16 - table
+	.long right32 - table
+	.long right64 - table
+	.long arithmetic8 - table
+	.long arithmetic16 - table
+	.long arithmetic32 - table
+	.long arithmetic64 - table
 
 	.section .note.GNU-stack, "", @progbits

@@ -496,22 +496,24 @@ static void put_hot(struct translation *t) {
   put_leave(t, EXIT_HOT);
 }
 
-// The flags are computed by direct_settle (settle.S), or by C if it cannot.
+// The flags are computed by direct_settle (settle.S).
 static void put_needs_flags(struct translation *t) {
   struct code *c = &t->c;
   if (!t->block->needs_flags) return;
-  const uint8_t *by_c = c->at;
-  put_constant(c, R11, t->block->pc);
-  put_store(c, R11, in_context(CONTEXT_RIP));
-  put_leave(t, EXIT_FLAGS);
   patch_jump(t->needs_flags, c->at);
-  put_constant(c, R10, (uint64_t)(uintptr_t)direct_executable(&t->e->code, by_c));
   put_constant(c, R11, (uint64_t)(uintptr_t)direct_block_code(t->e, t->block, t->flags_ready));
   put_jump_memory(c, in_context(CONTEXT_SETTLE));
 }
 
 void direct_translate(struct direct_engine *e, struct direct_block *b, const struct outline *o) {
-  struct translation t = {.e = e, .block = b, .insns = o->insns, .taken = o->taken, .n = o->n, .c = {b->start}};
+  struct translation t;
+  memset(&t, 0, offsetof(struct translation, cost_before));
+  t.e = e;
+  t.block = b;
+  t.insns = o->insns;
+  t.taken = o->taken;
+  t.n = o->n;
+  t.c.at = b->start;
   t.scratch = b->swapped[0] != NO_REGISTER ? b->swapped[0] : R10;
   t.pointer = b->swapped[1] != NO_REGISTER ? b->swapped[1] : R11;
   t.flags.formula = FORMULA_ENTRY;

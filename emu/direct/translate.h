@@ -55,21 +55,23 @@ struct translation {
   unsigned n;
   struct code c;
   unsigned scratch, pointer;     // the registers of the code itself
-  uint16_t cost_before[BLOCK_INSNS];
-  uint8_t stores_before[BLOCK_INSNS];
   // Where the flags can be had from. In the host's flags they are, too, if in_host.
   struct direct_flags flags;
   bool in_host;
   struct group group;
   unsigned log;                  // the register with the end of the raw log
-  struct recorded recorded, recorded_before[BLOCK_INSNS];
+  struct recorded recorded;
   struct where where;            // of the last access
   uint8_t *needs_flags;   // the jump of a block that needs them when they are not in SAVED_FLAGS
   uint8_t *hot;           // the jump of a short block that has been executed often
   uint32_t flags_ready;   // where that block continues
+  unsigned nbranches, nmisses;
+  // By instruction, written before they are read.
+  uint16_t cost_before[BLOCK_INSNS];
+  uint8_t stores_before[BLOCK_INSNS];
+  struct recorded recorded_before[BLOCK_INSNS];
   struct branch branches[BLOCK_INSNS];
   struct miss misses[2 * BLOCK_INSNS];
-  unsigned nbranches, nmisses;
 };
 
 // accessgroup.c

@@ -116,6 +116,7 @@ struct heddle_space {
 // Versions and codes grow and are unique among all spaces of one RAM.
 
 void *heddle_reserve(uint64_t bytes);
+void heddle_populate(void *at, uint64_t bytes);
 void heddle_unreserve(void *at, uint64_t bytes);
 void heddle_advise_huge(void *at, uint64_t bytes);
 int heddle_ram_init(struct heddle_ram *ram, uint8_t *base, uint64_t limit, unsigned index, unsigned count);

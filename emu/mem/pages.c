@@ -15,6 +15,10 @@ void heddle_unreserve(void *at, uint64_t bytes) {
   if (at) munmap(at, bytes);
 }
 
+// Has the host supply pages that are about to be written. One that is supplied alone, when it is first
+// written, costs many times as much. A failure does not matter.
+void heddle_populate(void *at, uint64_t bytes) { madvise(at, bytes, MADV_POPULATE_WRITE); }
+
 // With large pages of the host the guest's memory is a little faster. A failure does not matter.
 void heddle_advise_huge(void *at, uint64_t bytes) { madvise(at, bytes, MADV_HUGEPAGE); }
 

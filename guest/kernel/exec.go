@@ -450,7 +450,7 @@ func (t *Task) resetForExec() {
 	}
 	p.actions = actions
 	t.personality &^= readImpliesExec
-	t.altStack = sigStack{}
+	t.altStack = sigStack{Flags: t.altStack.Flags & ssAutodisarm} // which Linux 6 keeps
 	t.trap = trapInfo{}
 	p.deleteTimers()
 	p.lastTimer = 0

@@ -27,7 +27,7 @@ func (t *Task) altStackAt(sp uint64) sigStack {
 	s := t.altStack
 	switch {
 	case s.Size == 0:
-		s.Flags = ssDisable
+		s.Flags |= ssDisable
 	case t.onAltStack(sp):
 		s.Flags |= ssOnStack
 	}
@@ -40,7 +40,7 @@ func (t *Task) setAltStack(base arch.Addr, flags int32, size uint64) unix.Errno 
 	}
 	switch flags &^ ssAutodisarm {
 	case ssDisable:
-		t.altStack = sigStack{}
+		t.altStack = sigStack{Flags: flags & ssAutodisarm}
 		return 0
 	case 0, ssOnStack:
 	default:

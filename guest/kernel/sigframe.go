@@ -60,11 +60,11 @@ func (t *Task) pushFrame(i sigInfo, a sigAction, saved sigset) bool {
 	stack := t.altStackAt(sp)
 	if a.Flags&saOnStack != 0 && t.altStack.Size > 0 && !t.onAltStack(sp) {
 		sp = t.altStack.Base + t.altStack.Size
-		if t.altStack.Flags&ssAutodisarm != 0 {
-			t.altStack = sigStack{Flags: ssDisable}
-		}
 	} else {
 		sp -= redZone
+	}
+	if t.altStack.Flags&ssAutodisarm != 0 {
+		t.altStack = sigStack{} // whichever stack the handler runs on
 	}
 	fp := (sp - arch.FPSize) &^ 63
 	sp = (fp-frameSize)&^15 - 8

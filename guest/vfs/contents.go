@@ -5,6 +5,9 @@ import (
 	"errors"
 	"hash/crc32"
 	"io"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/heddle-dmt/heddle/emu/arch"
 )
@@ -60,6 +63,7 @@ func readFailure(path string, err error) error {
 // errOtherBytes if there are fewer.
 func keepContents(r io.ReaderAt, size int64) (*contents, error) {
 	c := &contents{size: size, kept: make([]byte, size)}
+	supplyPages(c.kept)
 	if err := readFull(r, c.kept, 0); err != nil {
 		return nil, err
 	}
@@ -67,6 +71,15 @@ func keepContents(r io.ReaderAt, size int64) (*contents, error) {
 	sum.Write(c.kept)
 	c.sha256 = hexSum(sum)
 	return c, nil
+}
+
+// supplyPages has the host supply the pages of a buffer that is about to be filled: one that it supplies
+// when it is first written costs many times as much. A failure does not matter.
+func supplyPages(p []byte) {
+	skip := int(-uintptr(unsafe.Pointer(unsafe.SliceData(p))) % arch.PageSize)
+	if n := (len(p) - skip) / arch.PageSize * arch.PageSize; n > arch.PageSize {
+		_ = unix.Madvise(p[skip:skip+n], unix.MADV_POPULATE_WRITE)
+	}
 }
 
 // readContents is keepContents for a file that is read again when its bytes are needed.

@@ -54,10 +54,22 @@ static void *thread(void *arg)
 	return arg;
 }
 
-int main(void)
+// Linux keeps SS_AUTODISARM over execve, but not the stack.
+static int executed(void)
 {
-	stack_t ss, old;
+	stack_t old;
+	CHECK(sigaltstack(NULL, &old) == 0);
+	printf("executed: disabled %d, autodisarm %d\n", (old.ss_flags & SS_DISABLE) != 0, (old.ss_flags & SS_AUTODISARM) != 0);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	stack_t ss = {.ss_flags = SS_DISABLE}, old;
+	if (argc > 1)
+		return executed();
 	alt = malloc(SIZE);
+	CHECK(sigaltstack(&ss, NULL) == 0);
 	CHECK(sigaltstack(NULL, &old) == 0);
 	printf("at first disabled: %d\n", old.ss_flags == SS_DISABLE);
 	on_signal(SIGUSR1, handler, SA_ONSTACK);
@@ -86,6 +98,10 @@ int main(void)
 	show("autodisarm");
 	CHECK(sigaltstack(NULL, &old) == 0);
 	printf("armed again: %d\n", old.ss_sp == alt);
+	on_signal(SIGUSR1, handler, 0);
+	raise(SIGUSR1);
+	show("autodisarm without SA_ONSTACK");
+	on_signal(SIGUSR1, handler, SA_ONSTACK);
 
 	// A child has its parent's, a new thread none.
 	pid_t pid = fork();
@@ -93,6 +109,14 @@ int main(void)
 	if (pid == 0) {
 		raise(SIGUSR1);
 		_exit(on_alt);
+	}
+	printf("child: %s\n", status_text(wait_for(pid)));
+	fflush(stdout);
+	pid = fork();
+	CHECK(pid >= 0);
+	if (pid == 0) {
+		execl("/proc/self/exe", argv[0], "executed", NULL);
+		_exit(1);
 	}
 	printf("child: %s\n", status_text(wait_for(pid)));
 	pthread_t t[3];
@@ -104,5 +128,9 @@ int main(void)
 	SHOW(sigaltstack(&ss, NULL));
 	raise(SIGUSR1);
 	show("disabled");
+	ss.ss_flags = SS_DISABLE | SS_AUTODISARM;
+	SHOW(sigaltstack(&ss, NULL));
+	raise(SIGUSR1);
+	show("disabled with SS_AUTODISARM");
 	return 0;
 }
