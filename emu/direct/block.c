@@ -340,7 +340,7 @@ static struct direct_region *make_room(struct direct_engine *e) {
 
 // Memory is supplied in pieces of that many bytes at least, at most, and otherwise as much as there is.
 #define SUPPLIED_LEAST ((size_t)64 << 10)
-#define SUPPLIED_MOST ((size_t)512 << 10)
+#define SUPPLIED_MOST ((size_t)256 << 10)
 
 // Has the host supply memory for the next bytes after those in use.
 static void supply(uint8_t *start, size_t *supplied, size_t used, size_t next, size_t all) {
