@@ -84,13 +84,25 @@ static void load_x87(struct direct_float *f, const struct direct_float *from) {
   f->fsw = (uint16_t)((f->fsw & 0x7f7f) | (pending ? 0x8080 : 0));
 }
 
+// Sets the state of x87 and SSE to that of an FXSAVE image, whose MXCSR has no reserved bits.
+static void set_legacy(struct direct_float *f, const struct direct_float *image) {
+  load_x87(f, image);
+  f->mxcsr = image->mxcsr & MXCSR_MASK;
+  copy_bytes(f->xmm, image->xmm, sizeof f->xmm);
+}
+
+// The same for a thread that does not run.
+void direct_float_set(struct direct_thread *t, const void *image) {
+  struct direct_float copy;
+  copy_bytes(&copy, image, FLOAT_LEGACY_BYTES);
+  set_legacy((struct direct_float *)t->state, &copy);
+}
+
 static enum direct_stop load_legacy(struct direct_engine *e, uint64_t va) {
   struct direct_float image, *f = float_of(e);
   if (!direct_read(e, va, &image, FLOAT_LEGACY_BYTES)) return direct_fault(e);
   if (image.mxcsr & ~MXCSR_MASK) return direct_raise(e, VECTOR_PROTECTION);
-  load_x87(f, &image);
-  f->mxcsr = image.mxcsr;
-  copy_bytes(f->xmm, image.xmm, sizeof f->xmm);
+  set_legacy(f, &image);
   return STOP_NONE;
 }
 

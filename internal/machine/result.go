@@ -64,6 +64,8 @@ type Result struct {
 
 	// Engine names the version of the emulation engine.
 	Engine string `json:"engine"`
+	// CPU is the level of the emulated processor.
+	CPU string `json:"cpu"`
 	// PeakMemory is the largest number of bytes the guest held at once.
 	PeakMemory uint64 `json:"peak_memory"`
 	// HostSeconds is the host's time for the run. It is no part of any digest.
