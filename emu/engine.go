@@ -76,8 +76,8 @@ type CPU interface {
 	// FaultAddr returns the exact address of the fault that has just stopped the loaded thread.
 	FaultAddr() arch.Addr
 	// Operands returns the memory that the next instruction of the loaded thread accesses, as far
-	// as its operands name it: not the accesses of XSAVE, for example, or of gathering loads. A
-	// repeated instruction is about to execute one iteration.
+	// as its operands name it: not the accesses of XSAVE, for example. Those of gathering loads and of
+	// masked moves are elements. A repeated instruction is about to execute one iteration.
 	Operands() []arch.Operand
 	// RepetitionIsOver reports whether the next instruction of the loaded thread is a repeated
 	// string instruction without iterations left. After its last iteration, it counts once more for
