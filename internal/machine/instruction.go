@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"bytes"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -29,6 +30,36 @@ var (
 		"The program, or a library of it, is built for AVX-512, or it does not ask the processor (CPUID) before it uses it.",
 		"Build it with -march=x86-64-v3 and run it with --cpu x86-64-v3, or build it with -march=x86-64-v2, that is without -mavx512f and -march=native.")
 )
+
+var (
+	errLoader3 = errs.Define("loader-needs-level-3",
+		"glibc has refused a program, or a library of it, because the machine's processor is of level x86-64-v2; run it with --cpu x86-64-v3",
+		"The dynamic loader compares the level that a file is built for with the processor's.",
+		"Run it with --cpu x86-64-v3, for which the host's processor must be of that level too, or use a build for x86-64-v2.")
+
+	errLoader4 = errs.Define("loader-needs-level-4",
+		"glibc has refused a program, or a library of it, because the machine's processor is of level {level}; AVX-512 is not provided, use a build for that level",
+		"The dynamic loader compares the level that a file is built for with the processor's.",
+		"Use a build for x86-64-v3 or lower.")
+)
+
+// refusesLevel reports whether an output is the message of glibc's loader about the processor's level
+// (sysdeps/x86/dl-prop.h and sysdeps/x86/dl-get-cpu-features.c).
+func refusesLevel(p []byte) bool {
+	return bytes.Contains(p, []byte("CPU ISA level is lower than required")) || bytes.Contains(p, []byte("CPU does not support x86-64-v"))
+}
+
+// refusedProgram says that glibc has refused to start a program; nil if it has not.
+func (m *Machine) refusedProgram() error {
+	const status = 127 // of glibc's loader
+	switch {
+	case !m.state.digest.refusedLevel || m.result.ExitCode != status:
+		return nil
+	case m.config.CPU < arch.V3:
+		return errLoader3.New()
+	}
+	return errLoader4.New(m.config.CPU.String())
+}
 
 // level3 are the extensions of level x86-64-v3 (psABI, section 3.1.1), as Zydis names them.
 var level3 = []string{"AVX", "AVX2", "AVX2GATHER", "BMI1", "BMI2", "F16C", "FMA", "LZCNT", "MOVBE", "XSAVE"}

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/heddle-dmt/heddle/emu/arch"
@@ -89,7 +90,7 @@ func (m *Machine) report() error {
 	case OutcomeDiverged, OutcomeDamaged:
 		r.ExitCode = ExitFailure
 	}
-	if err := m.invalidInstruction(); err != nil {
+	if err := cmp.Or(m.invalidInstruction(), m.refusedProgram()); err != nil {
 		r.InvalidInstruction = err.Error()
 	}
 	r.MemoryShortage = m.shortageText()

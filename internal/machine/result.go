@@ -37,7 +37,8 @@ type Result struct {
 	// OverlayFiles are the guest paths of files left in the overlay.
 	OverlayFiles []string `json:"overlay_files"`
 	// InvalidInstruction says which instruction that the machine's processor does not
-	// have was the first to kill a process.
+	// have was the first to kill a process, or that glibc refused a program because of the
+	// processor's level.
 	InvalidInstruction string `json:"invalid_instruction,omitempty"`
 	// MemoryShortage says which request was the first that could not be met for want of
 	// memory, which the program may have dealt with, and which option raises the bound.
