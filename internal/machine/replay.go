@@ -45,7 +45,7 @@ var (
 
 	errNotFollowed = errs.Define("level-cannot-be-followed",
 		"the instructions of the run in {file} cannot be followed: its processor is of level {level}, and slices, preconditions and reproduction from branches know those of x86-64-v2; record it with --cpu x86-64-v2",
-		"libVEX, which translates instructions for these analyses, is used without AVX, and would take LZCNT for BSR.",
+		"These analyses have libVEX translate instructions, without AVX: it would take LZCNT for BSR.",
 		"Record the run again with --cpu x86-64-v2. Races, memory traces, replays and the debugger work with every level.")
 )
 
