@@ -67,12 +67,17 @@ type CPU interface {
 	// FP reads the loaded thread's floating-point and SSE state, an FXSAVE image in 64-bit mode
 	// (Intel SDM volume 1, section 10.5), and SetFP writes it.
 	FP(*[arch.FPSize]byte)
+	// The bits of MXCSR that are reserved must be 0.
 	SetFP(*[arch.FPSize]byte)
+	// YMMHigh reads the upper halves of the loaded thread's YMM registers, which are 0 on a processor
+	// without AVX, and SetYMMHigh writes them, with no effect on such a processor.
+	YMMHigh(*[arch.YMMHighSize]byte)
+	SetYMMHigh(*[arch.YMMHighSize]byte)
 	// FaultAddr returns the exact address of the fault that has just stopped the loaded thread.
 	FaultAddr() arch.Addr
 	// Operands returns the memory that the next instruction of the loaded thread accesses, as far
-	// as its operands name it: not the accesses of XSAVE, for example, or of gathering loads. A
-	// repeated instruction is about to execute one iteration.
+	// as its operands name it: not the accesses of XSAVE, for example. Those of gathering loads and of
+	// masked moves are elements. A repeated instruction is about to execute one iteration.
 	Operands() []arch.Operand
 	// RepetitionIsOver reports whether the next instruction of the loaded thread is a repeated
 	// string instruction without iterations left. After its last iteration, it counts once more for

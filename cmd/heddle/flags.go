@@ -49,7 +49,7 @@ var machineFlags = []struct {
 	{groupMachine, "cores", "cores", "number of emulated cores, 1 to 64", number, ""},
 	{groupMachine, "seed", "seed", "seed that chooses the run among all possible ones", number, ""},
 	{groupMachine, "engine", "engine", "what executes instructions: " + strings.Join(engines.Names(), ", "), engine, ""},
-	{groupMachine, "cpu", "cpu", "level of the emulated processor: " + arch.V2.String(), level, ""},
+	{groupMachine, "cpu", "cpu", "level of the emulated processor: " + strings.Join(arch.Levels(), ", ") + " (AVX2; engine direct, on hosts that have it)", level, ""},
 	{groupMachine, "randomize-layout", "randomize_layout", "derive the guest's addresses from the seed", yes, ""},
 	{groupMachine, "unknown-syscalls", "unknown_syscalls", "effect of a system call that the machine lacks and programs need: stop the run, or answer enosys", stopOrENOSYS, ""},
 

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -16,6 +17,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/emu/engines"
 	"github.com/heddle-dmt/heddle/internal/testhost"
 )
 
@@ -33,6 +36,13 @@ func TestScripts(t *testing.T) {
 			repository, err := filepath.Abs("../..")
 			env.Setenv("REPOSITORY", repository)
 			return err
+		},
+		Condition: func(name string) (bool, error) {
+			level, known := arch.ParseLevel(name)
+			if !known {
+				return false, fmt.Errorf("unknown condition %q", name)
+			}
+			return engines.Check(engines.Auto, level) == nil, nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"status":    statusCommand,

@@ -36,7 +36,7 @@ type Limit struct {
 // The accesses of an instruction are its loads, then its stores; one that lies in two cache lines
 // is two. Atomic instructions (LOCK, XCHG) have no place inside, nor have instructions with
 // operands of more than 16 bytes and those with accesses that their operands do not name (ENTER,
-// LEAVE, XLAT, MASKMOVDQU, far branches). If stores wait in buffers, there is no place between two
+// LEAVE, XLAT, MASKMOVDQU, moves under masks, gathering loads, far branches). If stores wait in buffers, there is no place between two
 // stores of an instruction: commits make each visible.
 type Inside uint32
 

@@ -32,6 +32,10 @@ const (
 // 10.5).
 const FPSize = 512
 
+// YMMHighSize is the size in bytes of the upper halves of the registers YMM0 to YMM15, each 16 bytes,
+// as XSAVE stores them (Intel SDM volume 1, section 13.4.2).
+const YMMHighSize = 16 * 16
+
 // Operand is memory that an instruction accesses.
 type Operand struct {
 	Addr  Addr

@@ -309,7 +309,7 @@ static void begin_outline(struct outline *o, struct direct_block *b, bool is_sho
   o->is_short = is_short;
 }
 
-// Registers that the block does not use, for those that it uses of 10, 11 and the log's.
+// Registers that the block does not use, in the place of 10, 11 and the log's as far as it uses them.
 static void choose_registers(struct direct_engine *e, struct direct_block *b, uint32_t used) {
   static const uint8_t candidates[] = {R13, R14, R12, R15, RBP, R9, R8, RBX, RDI, RSI, RDX};
   static const uint8_t own[] = {R10, R11, LOG_REGISTER};

@@ -50,7 +50,7 @@ func randomProgram(rnd *rand.Rand, forms []form, level arch.Level, n int) []byte
 	return append(code, 0x0f, 0x05)
 }
 
-// randomInsn is an instruction of a form, after those that give its address registers values.
+// randomInsn is an instruction of a form, after others that give its address registers values.
 func randomInsn(rnd *rand.Rand, forms []form, level arch.Level) []byte {
 	const unset = 0x123456789abcdef0
 	for {

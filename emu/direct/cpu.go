@@ -12,6 +12,8 @@ package direct
 #cgo nocallback direct_resume
 #cgo noescape direct_new_thread
 #cgo nocallback direct_new_thread
+#cgo noescape direct_float_set
+#cgo nocallback direct_float_set
 #cgo noescape direct_cpuid
 #cgo nocallback direct_cpuid
 */
@@ -202,7 +204,19 @@ func (c *CPU) FP(image *[arch.FPSize]byte) {
 
 // SetFP implements emu.CPU.
 func (c *CPU) SetFP(image *[arch.FPSize]byte) {
-	*(*[arch.FPSize]byte)(unsafe.Pointer(&c.c.thread.state)) = *image
+	C.direct_float_set(c.c.thread, unsafe.Pointer(image))
+}
+
+// YMMHigh implements emu.CPU.
+func (c *CPU) YMMHigh(halves *[arch.YMMHighSize]byte) {
+	*halves = *(*[arch.YMMHighSize]byte)(unsafe.Pointer(&c.c.thread.state[ymmHighAt]))
+}
+
+// SetYMMHigh implements emu.CPU.
+func (c *CPU) SetYMMHigh(halves *[arch.YMMHighSize]byte) {
+	if c.c.level >= C.DIRECT_V3 {
+		*(*[arch.YMMHighSize]byte)(unsafe.Pointer(&c.c.thread.state[ymmHighAt])) = *halves
+	}
 }
 
 // SetBreakpoints implements emu.CPU.
@@ -243,6 +257,9 @@ func (c *CPU) StepAhead() {}
 
 // SetPoints implements emu.CPU. Nothing needs to be prepared: runs end exactly anywhere.
 func (c *CPU) SetPoints([]arch.Addr) error { return nil }
+
+// ymmHighAt is where the state has the upper halves of the YMM registers.
+const ymmHighAt = 576
 
 // stateBytes is the size of the state of x87, SSE and AVX, as XSAVE stores it.
 const stateBytes = 832

@@ -327,6 +327,7 @@ enum direct_stop direct_approximate(struct direct_engine *e, const struct direct
 void direct_float_load(struct direct_engine *e);
 void direct_float_park(struct direct_engine *e);
 void direct_float_init(struct direct_thread *t);
+void direct_float_set(struct direct_thread *t, const void *image);
 
 // ---- signals.c -----------------------------------------------------------------------------------------
 

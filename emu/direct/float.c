@@ -84,13 +84,25 @@ static void load_x87(struct direct_float *f, const struct direct_float *from) {
   f->fsw = (uint16_t)((f->fsw & 0x7f7f) | (pending ? 0x8080 : 0));
 }
 
+// Sets the state of x87 and SSE to that of an FXSAVE image, whose MXCSR has no reserved bits.
+static void set_legacy(struct direct_float *f, const struct direct_float *image) {
+  load_x87(f, image);
+  f->mxcsr = image->mxcsr & MXCSR_MASK;
+  copy_bytes(f->xmm, image->xmm, sizeof f->xmm);
+}
+
+// The same for a thread that does not run.
+void direct_float_set(struct direct_thread *t, const void *image) {
+  struct direct_float copy;
+  copy_bytes(&copy, image, FLOAT_LEGACY_BYTES);
+  set_legacy((struct direct_float *)t->state, &copy);
+}
+
 static enum direct_stop load_legacy(struct direct_engine *e, uint64_t va) {
   struct direct_float image, *f = float_of(e);
   if (!direct_read(e, va, &image, FLOAT_LEGACY_BYTES)) return direct_fault(e);
   if (image.mxcsr & ~MXCSR_MASK) return direct_raise(e, VECTOR_PROTECTION);
-  load_x87(f, &image);
-  f->mxcsr = image.mxcsr;
-  copy_bytes(f->xmm, image.xmm, sizeof f->xmm);
+  set_legacy(f, &image);
   return STOP_NONE;
 }
 
@@ -308,8 +320,7 @@ static enum direct_stop move_masked(struct direct_engine *e, const struct direct
   return STOP_NONE;
 }
 
-// Gathers: each element that was loaded takes its mask away, so that one that faults can be
-// repeated.
+// Gathers: each element takes its mask away, so that one that faults can be repeated.
 static enum direct_stop gather(struct direct_engine *e, const struct direct_insn *in) {
   struct direct_float *f = float_of(e);
   bool wide_index = in->opcode & 1, wide = in->w;
@@ -319,22 +330,21 @@ static enum direct_stop gather(struct direct_engine *e, const struct direct_insn
   uint64_t base = (uint64_t)in->memory.disp;
   if (in->memory.base != NO_REGISTER) base += e->context->gpr[in->memory.base];
   for (unsigned i = 0; i < n; i++) {
-    uint8_t *m = element(f, mask, i, size), sign = m[size - 1] & 0x80 ? 0xff : 0;
-    for (unsigned k = 0; k < size; k++) m[k] = sign;
-  }
-  for (unsigned i = 0; i < n; i++) {
     uint8_t *m = element(f, mask, i, size);
-    if (!*m) continue;
-    int64_t index = 0;
-    copy_bytes(&index, element(f, indices, i, index_size), index_size);
-    if (!wide_index) index = (int32_t)index;
-    uint64_t at = base + (uint64_t)index * in->memory.scale;
-    if (in->memory.narrow) at = (uint32_t)at;
-    if (in->memory.segment == SEGMENT_FS) at += e->context->fs_base;
-    if (in->memory.segment == SEGMENT_GS) at += e->context->gs_base;
-    e->vector = UINT32_MAX;
-    if (!direct_check_address(e, in, at, size)) return STOP_EXCEPTION;
-    if (!direct_read(e, at, element(f, data, i, size), size)) return direct_fault(e);
+    if (m[size - 1] & 0x80) {
+      int64_t index = 0;
+      copy_bytes(&index, element(f, indices, i, index_size), index_size);
+      if (!wide_index) index = (int32_t)index;
+      uint64_t at = base + (uint64_t)index * in->memory.scale;
+      if (in->memory.narrow) at = (uint32_t)at;
+      if (in->memory.segment == SEGMENT_FS) at += e->context->fs_base;
+      if (in->memory.segment == SEGMENT_GS) at += e->context->gs_base;
+      e->vector = UINT32_MAX;
+      if (!direct_check_address(e, in, at, size)) return STOP_EXCEPTION;
+      uint8_t loaded[8];
+      if (!direct_read(e, at, loaded, size)) return direct_fault(e);
+      copy_bytes(element(f, data, i, size), loaded, size);
+    }
     for (unsigned k = 0; k < size; k++) m[k] = 0;
   }
   clear_register(f, mask, 0);

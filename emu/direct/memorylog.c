@@ -116,7 +116,19 @@ void direct_memory_log_begin(struct direct_engine *e, const struct direct_insn *
 
 // Reports whether the instruction may complete in several attempts.
 static bool is_gather(const struct direct_insn *in) {
-  return in->mnemonic >= ZYDIS_MNEMONIC_VGATHERDPD && in->mnemonic <= ZYDIS_MNEMONIC_VPGATHERQQ && in->class == CLASS_EMULATED;
+  switch (in->mnemonic) {
+    case ZYDIS_MNEMONIC_VGATHERDPS:
+    case ZYDIS_MNEMONIC_VGATHERDPD:
+    case ZYDIS_MNEMONIC_VGATHERQPS:
+    case ZYDIS_MNEMONIC_VGATHERQPD:
+    case ZYDIS_MNEMONIC_VPGATHERDD:
+    case ZYDIS_MNEMONIC_VPGATHERDQ:
+    case ZYDIS_MNEMONIC_VPGATHERQD:
+    case ZYDIS_MNEMONIC_VPGATHERQQ:
+      return true;
+    default:
+      return false;
+  }
 }
 
 // It has not retired.

@@ -213,6 +213,9 @@ type subject struct {
 
 func newSubject(t testing.TB, level arch.Level, data *[3 * arch.PageSize]byte) *subject {
 	t.Helper()
+	if !HostHas(level) {
+		t.Skipf("the host's processor lacks instructions of %v", level)
+	}
 	w := newWorld(t, data)
 	cpu, err := NewCPU(w.ram, 4, arch.DefaultCosts(), level)
 	if err != nil {

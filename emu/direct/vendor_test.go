@@ -24,6 +24,8 @@ var hostIsIntel = sync.OnceValue(func() bool {
 //   - POP FS and POP GS read two bytes of the stack on Intel's, eight on AMD's.
 //   - A call to an address that is not canonical has written the return address on Intel's when it
 //     faults.
+//   - On a fault of a gathering load, the masks of the elements after it are as before on AMD's, and
+//     ones or zeros on Intel's (SDM volume 2, "VPGATHERDD").
 //   - On a fault of a store, Intel's have set the flags of VCVTPS2PH in MXCSR, changed the x87
 //     state to that of MMX, written the first page's part of a number of ten bytes, or found an
 //     x87 exception before the fault.
@@ -48,6 +50,8 @@ func (i Instruction) differsByVendor(c *oracleCase, trap uint64) bool {
 		return wide
 	case i.vexMap == 1 && (i.opcode == 0xa1 || i.opcode == 0xa9 || i.opcode == 0x7e || i.opcode == 0x7f || i.opcode == 0xe7):
 		return trap == pageFault
+	case i.vexMap == 2 && i.opcode >= 0x90 && i.opcode <= 0x93:
+		return trap == pageFault || trap == protection
 	case i.vexMap == 3 && i.opcode == 0x1d:
 		return trap == pageFault
 	}

@@ -12,9 +12,14 @@ func newDirect(level arch.Level, ram *mem.RAM, cores int, costs arch.Costs) (emu
 }
 
 // checkDirect returns a Problem if the host's processor lacks instructions of the guest's.
-func checkDirect() *Problem {
-	if direct.HostHas(arch.V2) {
+func checkDirect(level arch.Level) *Problem {
+	switch {
+	case direct.HostHas(level):
 		return nil
+	case direct.HostHas(arch.V2):
+		return &Problem{"cpu", level.String(), arch.V2.String() + ": this host's processor lacks instructions of " + level.String() + "; use a host that has them"}
+	case level > arch.V2:
+		return &Problem{"cpu", level.String(), arch.V2.String() + " with the engine " + Unicorn + ": this host's processor lacks instructions of " + arch.V2.String()}
 	}
-	return &Problem{"engine", Direct, Unicorn + ": this host's processor lacks instructions of " + arch.V2.String()}
+	return &Problem{"engine", Direct, Unicorn + ": this host's processor lacks instructions of " + level.String()}
 }

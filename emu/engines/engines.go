@@ -24,12 +24,16 @@ const (
 // Names lists the engines that a configuration can name.
 func Names() []string { return []string{Auto, Direct, Unicorn} }
 
-// Resolve returns the engine that a configuration with this name gets; an empty name is Auto.
-func Resolve(name string) string {
-	if name == Auto || name == "" {
-		return Unicorn
+// Resolve returns the engine that a configuration with this name and this level of the processor gets;
+// an empty name is Auto. Unicorn has no processor with AVX.
+func Resolve(name string, level arch.Level) string {
+	if name != Auto && name != "" {
+		return name
 	}
-	return name
+	if level > arch.V2 {
+		return Direct
+	}
+	return Unicorn
 }
 
 // Description returns the name and the version of an engine, for people and for traces.
@@ -62,19 +66,19 @@ func Check(name string, level arch.Level) *Problem {
 	if name != "" && !slices.Contains(Names(), name) {
 		return &Problem{"engine", fmt.Sprintf("%q", name), strings.Join(Names(), ", ")}
 	}
-	if level != arch.V2 {
-		return &Problem{"cpu", level.String(), arch.V2.String() + ": signals and debuggers would lose the registers of the other levels"}
+	if Resolve(name, level) == Direct {
+		return checkDirect(level)
 	}
-	if Resolve(name) == Unicorn {
-		return nil
+	if level > arch.V2 {
+		return &Problem{"cpu", level.String(), arch.V2.String() + " with the engine " + Unicorn + ": for AVX use the engine " + Direct}
 	}
-	return checkDirect()
+	return nil
 }
 
 // New makes an engine over the given memory. The guest sees the given number of cores. Check has
 // returned nil.
 func New(name string, level arch.Level, ram *mem.RAM, cores int, costs arch.Costs) (emu.CPU, error) {
-	if Resolve(name) == Unicorn {
+	if Resolve(name, level) == Unicorn {
 		return uc.NewCPU(ram, cores, costs)
 	}
 	return newDirect(level, ram, cores, costs)

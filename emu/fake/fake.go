@@ -14,6 +14,7 @@ import (
 type Context struct {
 	Regs     arch.Regs
 	FP       [arch.FPSize]byte
+	YMMHigh  [arch.YMMHighSize]byte
 	Released bool
 }
 
@@ -56,6 +57,12 @@ func (c *CPU) FP(image *[arch.FPSize]byte) { *image = c.loaded.FP }
 
 // SetFP writes the floating-point state of the loaded thread.
 func (c *CPU) SetFP(image *[arch.FPSize]byte) { c.loaded.FP = *image }
+
+// YMMHigh reads the upper halves of the YMM registers of the loaded thread.
+func (c *CPU) YMMHigh(halves *[arch.YMMHighSize]byte) { *halves = c.loaded.YMMHigh }
+
+// SetYMMHigh writes the upper halves of the YMM registers of the loaded thread.
+func (c *CPU) SetYMMHigh(halves *[arch.YMMHighSize]byte) { c.loaded.YMMHigh = *halves }
 
 // PC returns the address of the loaded thread's next instruction.
 func (c *CPU) PC() arch.Addr { return arch.Addr(c.loaded.Regs.RIP) }

@@ -116,6 +116,34 @@ bool heddle_insn_first_operand(const struct heddle_insn *i, uint64_t *at) {
 
 // ---- accesses ---------------------------------------------------------------
 
+// Reports whether the instruction accesses those elements of its operand alone that a mask in a vector
+// register selects.
+bool heddle_is_masked(const ZydisDecodedInstruction *in) {
+  switch (in->mnemonic) {
+    case ZYDIS_MNEMONIC_VMASKMOVPS:
+    case ZYDIS_MNEMONIC_VMASKMOVPD:
+    case ZYDIS_MNEMONIC_VPMASKMOVD:
+    case ZYDIS_MNEMONIC_VPMASKMOVQ:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// Returns the operand in memory whose addresses a vector register gives, of a gathering load, or NULL.
+const ZydisDecodedOperand *heddle_gathered_operand(const struct heddle_insn *i) {
+  for (int k = 0; k < i->in.operand_count; k++)
+    if (i->ops[k].type == ZYDIS_OPERAND_TYPE_MEMORY && i->ops[k].mem.type == ZYDIS_MEMOP_TYPE_VSIB) return &i->ops[k];
+  return NULL;
+}
+
+// Returns the address of an element of a gathering load with a value of its index.
+uint64_t heddle_gathered_address(const struct heddle_insn *i, const ZydisDecodedOperand *o, uint64_t index) {
+  uint64_t offset = register_value(i, o->mem.base) + index * o->mem.scale;
+  if (o->mem.disp.has_displacement) offset += (uint64_t)o->mem.disp.value;
+  return segment_base(i, o->mem.segment) + (i->in.address_width == 32 ? (uint32_t)offset : offset);
+}
+
 // Reports whether an operand in memory is an address that is not accessed.
 static bool accesses_nothing(const ZydisDecodedInstruction *in, const ZydisDecodedOperand *o) {
   switch (in->mnemonic) {
@@ -126,7 +154,7 @@ static bool accesses_nothing(const ZydisDecodedInstruction *in, const ZydisDecod
     case ZYDIS_MNEMONIC_NOP:
       return true;
     default:
-      return o->mem.type == ZYDIS_MEMOP_TYPE_AGEN || in->meta.category == ZYDIS_CATEGORY_PREFETCH ||
+      return o->mem.type == ZYDIS_MEMOP_TYPE_AGEN || o->mem.type == ZYDIS_MEMOP_TYPE_VSIB || in->meta.category == ZYDIS_CATEGORY_PREFETCH ||
              in->meta.category == ZYDIS_CATEGORY_NOP || in->meta.category == ZYDIS_CATEGORY_WIDENOP;
   }
 }
@@ -137,7 +165,7 @@ static bool is_over(const struct heddle_insn *i) {
 }
 
 // Finds the memory that the instruction is about to access, as far as its operands name it, and
-// returns the number of such operands. A repeated instruction is about to execute one iteration.
+// returns the number of such operands. Those of gathering loads do not, and masks do not matter. A repeated instruction is about to execute one iteration.
 size_t heddle_insn_operands(const struct heddle_insn *i, struct heddle_operand out[HEDDLE_OPERANDS]) {
   size_t n = 0;
   if (is_over(i)) return 0;
@@ -161,7 +189,7 @@ static bool is_irregular(const ZydisDecodedInstruction *in) {
     case ZYDIS_MNEMONIC_SYSCALL:
       return true;
     default:
-      return in->meta.branch_type == ZYDIS_BRANCH_TYPE_FAR || in->meta.category == ZYDIS_CATEGORY_INTERRUPT;
+      return in->meta.branch_type == ZYDIS_BRANCH_TYPE_FAR || in->meta.category == ZYDIS_CATEGORY_INTERRUPT || heddle_is_masked(in);
   }
 }
 
@@ -169,7 +197,7 @@ static bool is_irregular(const ZydisDecodedInstruction *in) {
 // more than most, or one has more than HEDDLE_ACCESS_BYTES, or they differ from the operands.
 int heddle_insn_accesses(const struct heddle_insn *i, struct heddle_insn_access *out, int most) {
   int n = 0;
-  if (is_irregular(&i->in)) return -1;
+  if (is_irregular(&i->in) || heddle_gathered_operand(i)) return -1;
   if (is_over(i)) return 0;
   for (uint32_t stores = 0; stores < 2; stores++) {
     ZydisOperandActions mask = stores ? ZYDIS_OPERAND_ACTION_MASK_WRITE : ZYDIS_OPERAND_ACTION_MASK_READ;
@@ -194,7 +222,7 @@ static bool stores_its_operand(const ZydisDecodedInstruction *in) {
     case ZYDIS_MNEMONIC_POP:
       return false;
     default:
-      return true;
+      return !heddle_is_masked(in);
   }
 }
 

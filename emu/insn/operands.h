@@ -27,8 +27,8 @@ struct heddle_operand {
   uint32_t writes;
 };
 
-// The largest number of memory operands that are returned.
-#define HEDDLE_OPERANDS 4
+// The largest number of memory operands that are returned: the elements of a gathering load.
+#define HEDDLE_OPERANDS 8
 
 // A load or store of an instruction.
 struct heddle_insn_access {
@@ -51,6 +51,9 @@ size_t heddle_insn_operands(const struct heddle_insn *i, struct heddle_operand o
 int heddle_insn_accesses(const struct heddle_insn *i, struct heddle_insn_access *out, int most);
 bool heddle_insn_store(const struct heddle_insn *i, uint64_t *at, uint32_t *size);
 
+bool heddle_is_masked(const ZydisDecodedInstruction *in);
+const ZydisDecodedOperand *heddle_gathered_operand(const struct heddle_insn *i);
+uint64_t heddle_gathered_address(const struct heddle_insn *i, const ZydisDecodedOperand *o, uint64_t index);
 bool heddle_is_repeated(const ZydisDecodedInstruction *in);
 uint64_t heddle_rep_count(const ZydisDecodedInstruction *in, uint64_t rcx);
 bool heddle_is_atomic(const ZydisDecodedInstruction *in);

@@ -322,6 +322,12 @@ func (c *CPU) SetFP(image *[arch.FPSize]byte) {
 	C.heddle_cpu_set_fp(c.c, unsafe.Pointer(image))
 }
 
+// YMMHigh implements emu.CPU: Unicorn's processor has no AVX.
+func (c *CPU) YMMHigh(halves *[arch.YMMHighSize]byte) { clear(halves[:]) }
+
+// SetYMMHigh implements emu.CPU.
+func (c *CPU) SetYMMHigh(*[arch.YMMHighSize]byte) {}
+
 // SetBreakpoints implements emu.CPU.
 func (c *CPU) SetBreakpoints(addrs []arch.Addr) { c.setBreakpoints(0, addrs) }
 

@@ -22,6 +22,9 @@ var errDiverged = errs.Define("follow-not-the-recorded-run",
 func Repeat(ctx context.Context, trace string, options func(*machine.Config) (Options, error)) (*Recording, error) {
 	var r *Recording
 	result, err := machine.RepeatTrace(ctx, trace, func(c *machine.Config) ([]machine.Option, error) {
+		if err := machine.CheckFollowed(trace, c); err != nil {
+			return nil, err
+		}
 		o, err := options(c)
 		if err != nil {
 			return nil, err

@@ -138,6 +138,9 @@ func (r *Recording) readTrace(ctx context.Context) error {
 		return l.limitError(err, readingPaths)
 	}
 	c, err := r.replay.Config()
+	if err == nil {
+		err = machine.CheckFollowed(r.file, &c)
+	}
 	if err != nil {
 		return err
 	}

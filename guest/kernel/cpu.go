@@ -20,6 +20,10 @@ type CPU interface {
 	// FP reads the floating-point and SSE state as FXSAVE stores it, and SetFP writes it.
 	FP(*[arch.FPSize]byte)
 	SetFP(*[arch.FPSize]byte)
+	// YMMHigh reads the upper halves of the YMM registers, and SetYMMHigh writes them. CPUID says
+	// whether there are any.
+	YMMHigh(*[arch.YMMHighSize]byte)
+	SetYMMHigh(*[arch.YMMHighSize]byte)
 	PC() arch.Addr
 	// FaultAddr is the address of the access that faulted last, CR2.
 	FaultAddr() arch.Addr

@@ -180,7 +180,7 @@ func (k *Kernel) loadOptions(t *Task, files *execFiles) loader.Options {
 			c := &files.cred
 			return loader.Identity{UID: c.UID, EUID: c.EUID, GID: c.GID, EGID: c.EGID, Secure: files.secure}
 		},
-		HWCap: k.cpu.CPUID(1, 0)[3], Randomize: k.config.RandomLayout && t.personality&addrNoRandomize == 0,
+		Level: k.config.Level, HWCap: k.cpu.CPUID(1, 0)[3], MinSignalStack: k.minSignalStack(), Randomize: k.config.RandomLayout && t.personality&addrNoRandomize == 0,
 		BottomUp: t.personality&addrCompatLayout != 0,
 	}
 	if o.Randomize {

@@ -23,6 +23,14 @@ func (t *Task) Registers(r *arch.Regs, fp *[arch.FPSize]byte) {
 	t.k.cpu.Regs(r)
 }
 
+// YMMHigh reads the upper halves of the thread's YMM registers; false: the processor has none. The
+// thread is loaded afterwards.
+func (t *Task) YMMHigh(halves *[arch.YMMHighSize]byte) bool {
+	t.Load()
+	t.k.cpu.YMMHigh(halves)
+	return t.k.hasXSAVE()
+}
+
 // Call returns the number of the system call that the thread is in.
 func (t *Task) Call() (number uint64, ok bool) { return t.call.number, t.call.active }
 

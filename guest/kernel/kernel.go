@@ -66,6 +66,7 @@ type Observer interface {
 // Config configures the guest's Linux.
 type Config struct {
 	Cores         int
+	Level         arch.Level // of the processor
 	Seed          uint64
 	UID, GID      uint32
 	EpochNS       int64 // the real-time clock at the start of the run

@@ -222,15 +222,13 @@ func (t *Task) ptraceStructures(c *Task, request, addr, data uint64) (uint64, un
 		}
 		return 0, c.setPtraceRegisters(b)
 	case unix.PTRACE_GETFPREGS:
-		fp := t.readTraceeFP(c)
-		return 0, t.copyOut(at, fp[:])
+		return 0, t.copyOut(at, t.traceeState(c).fp[:])
 	case unix.PTRACE_SETFPREGS:
 		var fp [arch.FPSize]byte
 		if errno := t.copyIn(at, fp[:]); errno != 0 {
 			return 0, errno
 		}
-		t.writeTraceeFP(c, &fp)
-		return 0, 0
+		return 0, t.setTraceeFP(c, fp[:])
 	case unix.PTRACE_GETREGSET, unix.PTRACE_SETREGSET:
 		return 0, t.registerSet(c, request == unix.PTRACE_SETREGSET, addr, at)
 	case unix.PTRACE_GETSIGINFO:
@@ -366,20 +364,6 @@ func (t *Task) pokeUser(offset, word uint64) unix.Errno {
 	return errno
 }
 
-// readTraceeFP reads a tracee's floating-point and SSE state.
-func (t *Task) readTraceeFP(c *Task) (fp [arch.FPSize]byte) {
-	c.Load()
-	t.k.cpu.FP(&fp)
-	t.Load()
-	return fp
-}
-
-func (t *Task) writeTraceeFP(c *Task, fp *[arch.FPSize]byte) {
-	c.Load()
-	t.k.cpu.SetFP(fp)
-	t.Load()
-}
-
 // Kinds of register sets (include/uapi/linux/elf.h).
 const (
 	noteStatus      = 1     // NT_PRSTATUS
@@ -400,12 +384,12 @@ func (t *Task) registerSet(c *Task, set bool, kind uint64, at arch.Addr) unix.Er
 		r := c.ptraceRegisters()
 		b = r.Bytes()
 	case noteFP:
-		fp := t.readTraceeFP(c)
-		b = fp[:]
+		b = t.traceeState(c).fp[:]
 	case noteXState:
-		if v.Len%8 == 0 {
-			return unix.ENODEV // the machine's processor has no XSAVE
+		if v.Len%8 == 0 && !t.k.hasXSAVE() {
+			return unix.ENODEV
 		}
+		b = t.traceeState(c).regset()
 	case notePermissions:
 		return unix.ENXIO // no program may use ports
 	}
@@ -423,16 +407,20 @@ func (t *Task) registerSet(c *Task, set bool, kind uint64, at arch.Addr) unix.Er
 	if errno := t.copyIn(arch.Addr(v.Base), b); errno != 0 {
 		return errno
 	}
-	if errno := writeStruct(t, at, &v); errno != 0 {
+	if errno := t.setRegisterSet(c, kind, b); errno != 0 {
 		return errno
 	}
-	if kind == noteStatus {
+	return writeStruct(t, at, &v)
+}
+
+func (t *Task) setRegisterSet(c *Task, kind uint64, b []byte) unix.Errno {
+	switch kind {
+	case noteStatus:
 		return c.setPtraceRegisters(b)
+	case noteFP:
+		return t.setTraceeFP(c, b)
 	}
-	fp := t.readTraceeFP(c)
-	copy(fp[:], b)
-	t.writeTraceeFP(c, &fp)
-	return 0
+	return t.setTraceeRegset(c, b)
 }
 
 // peekSiginfo copies pending signals.

@@ -9,7 +9,7 @@ import (
 )
 
 // The frame of a handler (arch/x86/include/asm/sigframe.h, rt_sigframe): the restorer's address, a
-// ucontext, a siginfo; the FXSAVE image lies above it.
+// ucontext, a siginfo; the state of x87, SSE and AVX lies above it.
 const (
 	frameUcontext = 8
 	frameInfo     = frameUcontext + ucSize
@@ -24,6 +24,7 @@ const (
 	redZone    = 128
 	userCS     = 0x33
 	userSS     = 0x2b
+	ucFPXState = 1 // UC_FP_XSTATE
 	ucSigSS    = 2 // UC_SIGCONTEXT_SS
 	ucStrictSS = 4 // UC_STRICT_RESTORE_SS
 
@@ -33,10 +34,6 @@ const (
 	// flagsUser are the flags that a handler may change in its frame.
 	flagsUser = 0x1 | 0x4 | 0x10 | 0x40 | 0x80 | flagTF | flagDF | 0x800 | flagRF | 0x40000
 )
-
-// initialFP is the floating-point state that programs and handlers start with:
-// control word 0x37f, MXCSR 0x1f80.
-var initialFP = [arch.FPSize]byte{0: 0x7f, 1: 0x03, 24: 0x80, 25: 0x1f}
 
 // contextOrder is the order of registers in struct sigcontext.
 var contextOrder = [16]int{
@@ -66,20 +63,17 @@ func (t *Task) pushFrame(i sigInfo, a sigAction, saved sigset) bool {
 	if t.altStack.Flags&ssAutodisarm != 0 {
 		t.altStack = sigStack{} // whichever stack the handler runs on
 	}
-	fp := (sp - arch.FPSize) &^ 63
+	fp := (sp - t.k.frameStateSize()) &^ 63
 	sp = (fp-frameSize)&^15 - 8
 
 	frame := make([]byte, frameSize)
 	binary.LittleEndian.PutUint64(frame, a.Restorer)
 	t.putContext(frame[frameUcontext:], stack, saved, fp)
 	copy(frame[frameInfo:], i[:])
-	var image [arch.FPSize]byte
-	t.k.cpu.FP(&image)
-	clear(image[464:]) // no extended state: no magic number
-	if t.copyOut(arch.Addr(fp), image[:]) != 0 || t.copyOut(arch.Addr(sp), frame) != 0 {
+	if t.copyOut(arch.Addr(fp), t.k.frameState()) != 0 || t.copyOut(arch.Addr(sp), frame) != 0 {
 		return false
 	}
-	t.k.cpu.SetFP(&initialFP)
+	t.k.setLoadedState(initialState())
 	t.regs.GPR[arch.RSP] = sp
 	t.regs.RIP = a.Handler
 	t.regs.RFLAGS &^= flagDF | flagTF | flagRF
@@ -94,7 +88,11 @@ func (t *Task) pushFrame(i sigInfo, a sigAction, saved sigset) bool {
 // putContext writes the ucontext of the interrupted thread.
 func (t *Task) putContext(uc []byte, stack sigStack, saved sigset, fp uint64) {
 	put := func(off int, v uint64) { binary.LittleEndian.PutUint64(uc[off:], v) }
-	put(ucFlags, ucSigSS|ucStrictSS)
+	flags := uint64(ucSigSS | ucStrictSS)
+	if t.k.hasXSAVE() {
+		flags |= ucFPXState
+	}
+	put(ucFlags, flags)
 	put(ucStack, stack.Base)
 	binary.LittleEndian.PutUint32(uc[ucStack+8:], uint32(stack.Flags))
 	put(ucStack+16, stack.Size)
@@ -119,15 +117,6 @@ func sysRtSigreturn(t *Task, _ [6]uint64) (uint64, unix.Errno) {
 		return 0, errNoReturn
 	}
 	get := func(off int) uint64 { return binary.LittleEndian.Uint64(uc[off:]) }
-	var image [arch.FPSize]byte
-	if fp := get(scFPState); fp != 0 {
-		if t.copyIn(arch.Addr(fp), image[:]) != 0 {
-			t.forceSignal(signalInfo(unix.SIGSEGV, siKernel))
-			return 0, errNoReturn
-		}
-		t.Load()
-		t.k.cpu.SetFP(&image)
-	}
 	for n, r := range contextOrder {
 		t.regs.GPR[r] = get(ucContext + 8*n)
 	}
@@ -135,6 +124,11 @@ func sysRtSigreturn(t *Task, _ [6]uint64) (uint64, unix.Errno) {
 	t.regs.RFLAGS = t.regs.RFLAGS&^flagsUser | get(ucContext+17*8)&flagsUser
 	t.mask = sigset(get(ucSigmask)) &^ unblockable
 	t.origRAX, t.restartBlock = noCall, nil
+	t.Load()
+	if !t.restoreFrameState(get(scFPState)) {
+		t.forceSignal(signalInfo(unix.SIGSEGV, siKernel))
+		return 0, errNoReturn
+	}
 	// Errors here are ignored, as in Linux.
 	_ = t.setAltStack(arch.Addr(get(ucStack)), int32(binary.LittleEndian.Uint32(uc[ucStack+8:])), get(ucStack+16))
 	return 0, errNoReturn

@@ -113,9 +113,14 @@ var (
 		"Pass less, or raise the limit on the stack's size.")
 
 	errLevel = errs.Define("program-needs-newer-processor",
-		"cannot run {path}: it needs a processor of level {level}, and the emulated one is of level x86-64-v2",
-		"The program's GNU property note asks for instructions such as AVX, which the engine does not have.",
-		"Build it for x86-64 or x86-64-v2 (-march=x86-64-v2).")
+		"cannot run {path}: it needs a processor of level x86-64-v3, and the emulated one is of level {level}; run it with --cpu x86-64-v3",
+		"The program's GNU property note asks for instructions such as AVX2, which the emulated processor does not have.",
+		"Run it with --cpu x86-64-v3, for which the host's processor must be of that level too, or build it with -march=x86-64-v2.")
+
+	errTopLevel = errs.Define("program-needs-avx512",
+		"cannot run {path}: it needs a processor of level x86-64-v4, and the emulated one is of level {level}; AVX-512 is not provided, build it with -march=x86-64-v3",
+		"The program's GNU property note asks for AVX-512, which no emulated processor has.",
+		"Build it with -march=x86-64-v3 and run it with --cpu x86-64-v3, or build it with -march=x86-64-v2.")
 
 	errNoRoom = errs.Define("program-does-not-fit",
 		"cannot run {path}: it cannot be mapped into memory",

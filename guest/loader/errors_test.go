@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/internal/gcctest"
 )
@@ -20,12 +21,17 @@ import (
 // load loads bytes as the program /p, with a directory and other files beside.
 func loadBytes(t *testing.T, data []byte, others map[string][]byte) (Image, error) {
 	t.Helper()
+	return loadBytesWith(t, data, others, Options{})
+}
+
+func loadBytesWith(t *testing.T, data []byte, others map[string][]byte, o Options) (Image, error) {
+	t.Helper()
 	as := newSpace(t)
 	own := map[string][]byte{"/p": data}
 	for path, data := range others {
 		own[path] = data
 	}
-	return Load(as, &opener{ram: as.RAM(), own: own}, "/p", []string{"p"}, nil, Options{})
+	return Load(as, &opener{ram: as.RAM(), own: own}, "/p", []string{"p"}, nil, o)
 }
 
 // patched is a copy of a file with a number changed.
@@ -192,14 +198,22 @@ func TestLevels(t *testing.T) {
 	".long 0xc0000002, 4, 3, 0\n" // IBT and shadow stack
 	".long 0xc0008002, 4, %d, 0\n.text");
 void _start(void) {}`
-	for bits, want := range map[int]string{0: "", 1: "", 2: "", 3: "", 4: "x86-64-v3", 7: "x86-64-v3", 8: "x86-64-v4", 15: "x86-64-v4"} {
-		data := readFile(t, gcctest.C(t, fmt.Sprintf(note, bits), "-nostdlib", "-static", "-fcf-protection=none"))
-		_, err := loadBytes(t, data, nil)
-		if want == "" && err != nil {
-			t.Errorf("%d: %v", bits, err)
+	v3, v4 := "run it with --cpu x86-64-v3", "AVX-512 is not provided"
+	for _, c := range []struct {
+		bits  int
+		level arch.Level
+		want  string
+	}{
+		{0, arch.V2, ""}, {1, arch.V2, ""}, {2, arch.V2, ""}, {3, arch.V2, ""}, {4, arch.V2, v3}, {7, arch.V2, v3},
+		{8, arch.V2, v4}, {15, arch.V2, v4}, {7, arch.V3, ""}, {15, arch.V3, v4},
+	} {
+		data := readFile(t, gcctest.C(t, fmt.Sprintf(note, c.bits), "-nostdlib", "-static", "-fcf-protection=none"))
+		_, err := loadBytesWith(t, data, nil, Options{Level: c.level})
+		if c.want == "" && err != nil {
+			t.Errorf("%d on %v: %v", c.bits, c.level, err)
 		}
-		if want != "" && (!errors.Is(err, errLevel) || !strings.Contains(err.Error(), "needs a processor of level "+want)) {
-			t.Errorf("%d: %v", bits, err)
+		if c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), c.level.String()+";")) {
+			t.Errorf("%d on %v: %v", c.bits, c.level, err)
 		}
 	}
 }

@@ -36,8 +36,11 @@ type Opener interface {
 type Options struct {
 	// Identify returns the user that a program runs as; nil: all ids are 0.
 	Identify func(program File) Identity
-	HWCap    uint32   // AT_HWCAP: CPUID leaf 1, EDX
-	Random   [16]byte // AT_RANDOM
+	// Level is the level of the processor. A program that needs more is refused.
+	Level          arch.Level
+	HWCap          uint32   // AT_HWCAP: CPUID leaf 1, EDX
+	MinSignalStack uint64   // AT_MINSIGSTKSZ
+	Random         [16]byte // AT_RANDOM
 	// Randomize derives the layout from LayoutSeed; otherwise it is that of Linux
 	// without randomisation.
 	Randomize  bool
@@ -80,7 +83,7 @@ func Load(as *mm.AddressSpace, files Opener, path string, args, env []string, o 
 	if len(args) == 0 {
 		args = []string{""}
 	}
-	l := &loading{as: as, files: files, path: path, pathCloses: o.PathCloses, random: layoutRandom(o)}
+	l := &loading{as: as, files: files, path: path, pathCloses: o.PathCloses, level: o.Level, random: layoutRandom(o)}
 	as.Layout.BottomUp = o.BottomUp
 	l.chooseLayout()
 	defer l.closeFiles()
@@ -99,7 +102,8 @@ type loading struct {
 	opened []File
 	random *rand.Rand // nil: the fixed layout
 
-	pathCloses bool // Options.PathCloses
+	pathCloses bool       // Options.PathCloses
+	level      arch.Level // Options.Level
 }
 
 func (l *loading) closeFiles() {
@@ -176,7 +180,7 @@ func (l *loading) cannotOpen(path string, errno unix.Errno) error {
 
 // startProgram maps program and linker and lays out the stack.
 func (l *loading) startProgram(p *program, args, env []string, o Options) (Image, error) {
-	if err := checkLevel(p); err != nil {
+	if err := checkLevel(p, l.level); err != nil {
 		return Image{}, err
 	}
 	linker, err := l.findLinker(p)
@@ -223,7 +227,7 @@ func (l *loading) findLinker(p *program) (*program, error) {
 		var h *header
 		if h, err = parseHeader(p.interpreter, f, start); err == nil {
 			linker := &program{p.interpreter, f, h}
-			if err = checkLevel(linker); err == nil {
+			if err = checkLevel(linker, l.level); err == nil {
 				return linker, nil
 			}
 		}

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/heddle-dmt/heddle/emu/arch"
 )
 
 // The GNU property note, in which the linker states the level of x86-64 that
@@ -17,17 +19,17 @@ const (
 	maxNotes = 64 << 10 // bytes of notes that are searched
 )
 
-// checkLevel refuses a program that needs more than x86-64-v2.
-func checkLevel(p *program) error {
+// checkLevel refuses a program that needs more than a level.
+func checkLevel(p *program, level arch.Level) error {
 	needed, err := p.neededLevels()
 	if err != nil {
 		return err
 	}
 	switch {
 	case needed&levelV4 != 0:
-		return newError(unix.ENOEXEC, errLevel.New(p.path, "x86-64-v4"))
-	case needed&levelV3 != 0:
-		return newError(unix.ENOEXEC, errLevel.New(p.path, "x86-64-v3"))
+		return newError(unix.ENOEXEC, errTopLevel.New(p.path, level.String()))
+	case needed&levelV3 != 0 && level < arch.V3:
+		return newError(unix.ENOEXEC, errLevel.New(p.path, level.String()))
 	}
 	return nil
 }

@@ -38,9 +38,6 @@ const (
 const (
 	platform   = "x86_64"
 	clockTicks = 100
-	// minSignalStack is the size of the largest signal frame: that of Linux on
-	// a processor without XSAVE (get_sigframe_size).
-	minSignalStack = 1040
 )
 
 // Limits of Linux on strings.
@@ -192,7 +189,7 @@ func (s *initialStack) auxiliaryVector(p *program, image *Image, o Options, plat
 	}
 	bias := uint64(image.Program.Bias)
 	return []uint64{
-		atMinSigSize, minSignalStack,
+		atMinSigSize, o.MinSignalStack,
 		atHWCap, uint64(o.HWCap),
 		atPageSize, arch.PageSize,
 		atClockTicks, clockTicks,

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/emu/engines"
 	"github.com/heddle-dmt/heddle/internal/testsize"
 )
 
@@ -95,7 +97,8 @@ func shell(script string) []string { return []string{"sh", "-c", script} }
 // python runs Debian's interpreter, whatever else is in the PATH.
 func python(script string) []string { return []string{"/usr/bin/python3", "-c", script} }
 
-// configurations are the machines on which the programs run, some in turn.
+// configurations are the machines on which the programs run, some in turn. One of them has a
+// processor of level x86-64-v3, on hosts that have it.
 func configurations(turn int) [][]string {
 	var all [][]string
 	for seed := 1; seed <= 2; seed++ {
@@ -103,7 +106,11 @@ func configurations(turn int) [][]string {
 			all = append(all, []string{"--cores", fmt.Sprint(cores), "--seed", fmt.Sprint(seed)})
 		}
 	}
-	return testsize.Sample(all, 1, turn)
+	list := testsize.Sample(all, 1, turn)
+	if turn%testsize.Pick(6, 3, 1) == 0 && engines.Check(engines.Auto, arch.V3) == nil {
+		list = append(list, []string{"--cores", "4", "--engine", engines.Auto, "--cpu", arch.V3.String()})
+	}
+	return list
 }
 
 // realInputs makes the files that the programs work on, always the same.

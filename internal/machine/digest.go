@@ -31,6 +31,8 @@ type digest struct {
 	instructions uint64
 	turns        uint64
 	written      [3]int64 // bytes that the host took, by descriptor
+
+	refusedLevel bool // glibc has refused a program or a library because of the processor's level
 }
 
 func newDigest(host *hostSide) *digest {
@@ -146,6 +148,7 @@ func (d *digest) Memory(process int32, sum [16]byte) {
 
 // Write implements vfs.Sink.
 func (d *digest) Write(fd int, p []byte) (int, unix.Errno) {
+	d.refusedLevel = d.refusedLevel || fd == 2 && refusesLevel(p)
 	n, errno := d.host.writeStream(fd, p, d.written[fd])
 	if n > 0 || errno == 0 {
 		hashWords(d.output, uint64(fd), uint64(n))

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/emu/engines"
 	"github.com/heddle-dmt/heddle/emu/memlog"
 	"github.com/heddle-dmt/heddle/guest/programs/conformance"
 	"github.com/heddle-dmt/heddle/internal/machine"
@@ -375,11 +376,17 @@ func TestMemoryTraceOfConformancePrograms(t *testing.T) {
 			continue
 		}
 		t.Run(p.Name, func(t *testing.T) {
+			if problem := engines.Check(engines.Auto, p.CPU); problem != nil {
+				t.Skipf("%s: %s", problem.Found, problem.Allowed)
+			}
 			bin, err := p.Build(true)
 			if err != nil {
 				t.Fatal(err)
 			}
 			c, _ := machinetest.Config(t, bin)
+			if c.CPU = p.CPU; p.CPU > arch.V2 {
+				c.Engine = engines.Auto
+			}
 			c.Dir = t.TempDir()
 			c.Mounts = []machine.Mount{{Host: c.Dir, Guest: c.Dir}}
 			c.MaxInstructions = 3_000_000

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/heddle-dmt/heddle/emu/arch"
@@ -89,7 +90,7 @@ func (m *Machine) report() error {
 	case OutcomeDiverged, OutcomeDamaged:
 		r.ExitCode = ExitFailure
 	}
-	if err := m.invalidInstruction(); err != nil {
+	if err := cmp.Or(m.invalidInstruction(), m.refusedProgram()); err != nil {
 		r.InvalidInstruction = err.Error()
 	}
 	r.MemoryShortage = m.shortageText()
@@ -119,7 +120,7 @@ func (m *Machine) report() error {
 	r.SyncRecognition = s.recording.recognitionText()
 	m.reportSchedule()
 	r.PeakMemory = m.ram.Peak() * arch.PageSize
-	r.Engine = m.config.engineName()
+	r.Engine, r.CPU = m.config.engineName(), m.config.CPU.String()
 	r.OutputDigest = hashText(s.digest.output)
 	r.ScheduleDigest = hashText(s.digest.schedule)
 	hashWords(s.digest.events, uint64(r.ExitCode), uint64(r.Signal))
@@ -130,7 +131,7 @@ func (m *Machine) report() error {
 }
 
 // engineName describes the engine that the run has.
-func (c *Config) engineName() string { return engines.Description(engines.Resolve(c.Engine)) }
+func (c *Config) engineName() string { return engines.Description(engines.Resolve(c.Engine, c.CPU)) }
 
 // reportExit fills in the result of a program that has ended, or that the kernel had to stop.
 func (m *Machine) reportExit() {

@@ -37,7 +37,25 @@ var (
 		"the trace {file} cannot be replayed: {input} is not what it was when the run was recorded",
 		"The program, a library or another file that the run read was changed, replaced or removed since. Its SHA-256 is not the one in the trace.",
 		"Put the file back as it was, or record the run again.")
+
+	errReplayLevel = errs.Define("trace-needs-newer-processor",
+		"the trace {file} cannot be replayed here: its run has a processor of level {level}, whose instructions this host's processor lacks",
+		"The engine direct has the host's processor execute the instructions of the run.",
+		"Replay it on an x86-64 host with AVX2, or record the run again with --cpu x86-64-v2.")
+
+	errNotFollowed = errs.Define("level-cannot-be-followed",
+		"the instructions of the run in {file} cannot be followed: its processor is of level {level}, and slices, preconditions and reproduction from branches know those of x86-64-v2; record it with --cpu x86-64-v2",
+		"These analyses have libVEX translate instructions, without AVX: it would take LZCNT for BSR.",
+		"Record the run again with --cpu x86-64-v2. Races, memory traces, replays and the debugger work with every level.")
 )
+
+// CheckFollowed refuses a recorded run whose instructions the analyses by libVEX do not know.
+func CheckFollowed(file string, c *Config) error {
+	if c.CPU > arch.V2 {
+		return errNotFollowed.New(file, c.CPU.String())
+	}
+	return nil
+}
 
 // manifest is the description of a run in its trace, from before the run.
 type manifest struct {
@@ -318,6 +336,9 @@ func hashFile(path string) (string, error) {
 func (r *Replay) Config() (Config, error) {
 	r.closeStdin()
 	c := r.manifest.toConfig()
+	if c.CPU > arch.V2 && engines.Check(c.Engine, c.CPU) != nil {
+		return c, errReplayLevel.New(r.path, c.CPU.String())
+	}
 	c.Replay, c.Faults = r, r.faults
 	// In a folder that is gone there is nothing to hide.
 	if path, err := filepath.Abs(r.path); err == nil {

@@ -37,7 +37,8 @@ type Result struct {
 	// OverlayFiles are the guest paths of files left in the overlay.
 	OverlayFiles []string `json:"overlay_files"`
 	// InvalidInstruction says which instruction that the machine's processor does not
-	// have was the first to kill a process.
+	// have was the first to kill a process, or that glibc refused a program because of the
+	// processor's level.
 	InvalidInstruction string `json:"invalid_instruction,omitempty"`
 	// MemoryShortage says which request was the first that could not be met for want of
 	// memory, which the program may have dealt with, and which option raises the bound.
@@ -64,6 +65,8 @@ type Result struct {
 
 	// Engine names the version of the emulation engine.
 	Engine string `json:"engine"`
+	// CPU is the level of the emulated processor.
+	CPU string `json:"cpu"`
 	// PeakMemory is the largest number of bytes the guest held at once.
 	PeakMemory uint64 `json:"peak_memory"`
 	// HostSeconds is the host's time for the run. It is no part of any digest.

@@ -1,16 +1,47 @@
 package machine_test
 
 import (
+	"bytes"
 	"context"
 	"testing"
 
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/emu/engines"
+	"github.com/heddle-dmt/heddle/guest/programs/conformance"
 	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/internal/machine/machinetest"
+	"github.com/heddle-dmt/heddle/sched"
 )
 
 func TestSnapshotsRepeatTheRun(t *testing.T) {
-	bin := machinetest.Compile(t, machinetest.Racy)
-	c, out := machinetest.Config(t, bin)
+	c, out := machinetest.Config(t, machinetest.Compile(t, machinetest.Racy))
+	checkSnapshots(t, c, out, 40)
+}
+
+// TestSnapshotsOfVectorRegisters: snapshots have the upper halves of the YMM registers, which the program
+// checks.
+func TestSnapshotsOfVectorRegisters(t *testing.T) {
+	if p := engines.Check(engines.Auto, arch.V3); p != nil {
+		t.Skipf("%s: %s", p.Found, p.Allowed)
+	}
+	for _, p := range conformance.Programs() {
+		if p.Name != "x86_avx_threads" {
+			continue
+		}
+		bin, err := p.Build(true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, out := machinetest.Config(t, bin)
+		c.Engine, c.CPU = engines.Auto, p.CPU
+		c.Sched = sched.Options{Policy: sched.Random, Quantum: 300}
+		checkSnapshots(t, c, out, 500)
+	}
+}
+
+// checkSnapshots takes a snapshot after each so many steps, and repeats the run from some.
+func checkSnapshots(t *testing.T, c machine.Config, out *bytes.Buffer, spacing int) {
+	t.Helper()
 	whole := machinetest.Run(t, c)
 	if whole.ExitCode != 0 {
 		t.Fatalf("exit %d: %s", whole.ExitCode, whole.Message)
@@ -26,7 +57,7 @@ func TestSnapshotsRepeatTheRun(t *testing.T) {
 	var snapshots []*machine.Snapshot
 	var before []string
 	for n := 0; !m.Done(); n++ {
-		if n%40 == 0 {
+		if n%spacing == 0 {
 			snapshots = append(snapshots, m.Snapshot())
 			before = append(before, out.String())
 		}

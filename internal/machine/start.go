@@ -109,7 +109,7 @@ func (m *Machine) kernelConfig() kernel.Config {
 	c := &m.config
 	seed, cores := m.guestInputs()
 	return kernel.Config{
-		Cores: cores, Seed: seed, UID: c.UID, GID: c.GID, EpochNS: epochSeconds * 1e9,
+		Cores: cores, Level: c.CPU, Seed: seed, UID: c.UID, GID: c.GID, EpochNS: epochSeconds * 1e9,
 		UnknownENOSYS: c.UnknownENOSYS, RandomLayout: c.RandomizeLayout, MaxMemory: c.MaxMemory,
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"path"
 
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/internal/gcc"
 )
 
@@ -36,6 +37,9 @@ func (p Program) BuildPlugin() (string, error) {
 
 func (p Program) build(target string, mode ...string) (string, error) {
 	args := append(append([]string{}, cflags...), mode...)
+	if p.CPU > arch.V2 {
+		args = append(args, "-O3", "-march="+p.CPU.String())
+	}
 	args = append(args, "-x", "c", p.Name+".c", "-x", "none")
 	args = append(args, p.Link...)
 	files, err := p.files()

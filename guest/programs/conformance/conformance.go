@@ -21,6 +21,8 @@
 //	// native: no (reason)     the host's kernel must not be asked, as for setting its
 //	//                         clock; the program checks its output by itself
 //	// root: yes               the program needs root's rights
+//	// cpu: x86-64-v3          the level of the processor that the program needs, for
+//	//                         which it is compiled and optimized
 //	// breakpoints: yes        the program needs a processor that stops at hardware
 //	//                         breakpoints; src/NAME.out is its output on one, and
 //	//                         stands for the native run on a host without
@@ -40,6 +42,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/heddle-dmt/heddle/emu/arch"
 )
 
 //go:embed src
@@ -62,6 +66,8 @@ type Program struct {
 	// Root reports whether the program needs root's rights: natively it runs only when
 	// the tests do as root.
 	Root bool
+	// CPU is the level of the processor that the program needs.
+	CPU arch.Level
 	// Breakpoints reports whether the program needs a processor that stops at hardware
 	// breakpoints. Recorded then returns its output on one.
 	Breakpoints bool
@@ -159,6 +165,11 @@ func (p *Program) set(key, value string) (err error) {
 			return fmt.Errorf("root: got %q, want \"yes\"", value)
 		}
 		p.Root = true
+	case "cpu":
+		var known bool
+		if p.CPU, known = arch.ParseLevel(value); !known {
+			return fmt.Errorf("cpu: got %q, want one of %s", value, strings.Join(arch.Levels(), ", "))
+		}
 	case "breakpoints":
 		if value != "yes" {
 			return fmt.Errorf("breakpoints: got %q, want \"yes\"", value)
@@ -178,7 +189,7 @@ func (p *Program) set(key, value string) (err error) {
 			return fmt.Errorf("signal: got %q, want a name such as SIGABRT", value)
 		}
 	default:
-		return fmt.Errorf("unknown key %q, want link, static, engine, native, root, breakpoints, plugin, exit or signal", key)
+		return fmt.Errorf("unknown key %q, want link, static, engine, native, root, cpu, breakpoints, plugin, exit or signal", key)
 	}
 	return nil
 }

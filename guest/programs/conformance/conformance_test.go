@@ -16,6 +16,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/emu/engines"
 	"github.com/heddle-dmt/heddle/internal/testhost"
 	"github.com/heddle-dmt/heddle/internal/testsize"
 )
@@ -120,6 +122,9 @@ func forms(t *testing.T, f func(t *testing.T, turn int, p Program, bin string)) 
 			}
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
+				if problem := engines.Check(engines.Auto, p.CPU); problem != nil {
+					t.Skipf("%s: %s", problem.Found, problem.Allowed)
+				}
 				bin, err := p.Build(static)
 				if err != nil {
 					t.Fatal(err)
@@ -183,13 +188,13 @@ func TestPrograms(t *testing.T) {
 }
 
 func TestParse(t *testing.T) {
-	p, err := parse("x", "// About it.\n// link: -lm -ldl\n// static: no (dlopen)\n// plugin: yes\n// exit: 3\n// signal: SIGABRT\n// breakpoints: yes\n#include <a.h>\n// not: read\n")
+	p, err := parse("x", "// About it.\n// link: -lm -ldl\n// static: no (dlopen)\n// plugin: yes\n// exit: 3\n// signal: SIGABRT\n// cpu: x86-64-v3\n// breakpoints: yes\n#include <a.h>\n// not: read\n")
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := Program{
 		Name: "x", About: "About it.", Link: []string{"-lm", "-ldl"}, DynamicOnly: "dlopen",
-		Plugin: true, Exit: 3, Signal: unix.SIGABRT, Breakpoints: true,
+		Plugin: true, Exit: 3, Signal: unix.SIGABRT, CPU: arch.V3, Breakpoints: true,
 	}
 	if fmt.Sprint(p) != fmt.Sprint(want) {
 		t.Errorf("got %+v, want %+v", p, want)
@@ -200,13 +205,14 @@ func TestParseErrors(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"", "x.c:1: the first line must say what the program exercises"},
 		{"// A.\n// more words\n", `x.c:2: "more words" is not "key: value"`},
-		{"// A.\n// colour: red\n", `x.c:2: unknown key "colour", want link, static, engine, native, root, breakpoints, plugin, exit or signal`},
+		{"// A.\n// colour: red\n", `x.c:2: unknown key "colour", want link, static, engine, native, root, cpu, breakpoints, plugin, exit or signal`},
 		{"// A.\n// exit: 256\n", `x.c:2: exit: got "256", want 0 to 255`},
 		{"// A.\n// exit: none\n", `x.c:2: exit: got "none", want 0 to 255`},
 		{"// A.\n// signal: 6\n", `x.c:2: signal: got "6", want a name such as SIGABRT`},
 		{"// A.\n// static: no\n", `x.c:2: static: got "no", want "no (reason)"`},
 		{"// A.\n// native: no\n", `x.c:2: native: got "no", want "no (reason)"`},
 		{"// A.\n// root: no\n", `x.c:2: root: got "no", want "yes"`},
+		{"// A.\n// cpu: x86-64-v9\n", `x.c:2: cpu: got "x86-64-v9", want one of x86-64-v2, x86-64-v3`},
 		{"// A.\n// breakpoints: no\n", `x.c:2: breakpoints: got "no", want "yes"`},
 		{"// A.\n// plugin: no\n", `x.c:2: plugin: got "no", want "yes"`},
 	} {

@@ -14,6 +14,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/emu/engines"
 	"github.com/heddle-dmt/heddle/guest/kernel"
 	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/internal/testsize"
@@ -81,6 +83,9 @@ func (c *callCount) command(t *testing.T, bin string, m machineSetup, p Program,
 	if p.Root {
 		args = append(args, "--uid", "0", "--gid", "0")
 	}
+	if p.CPU > arch.V2 {
+		args = append(args, "--engine", engines.Auto, "--cpu", p.CPU.String())
+	}
 	o := run(t, folder(t, p), bin, append(args, "--summary", summary, "--", program)...)
 	text, err := os.ReadFile(summary)
 	if err != nil {
@@ -103,6 +108,7 @@ func (c *callCount) here(t *testing.T, m machineSetup, p Program, program string
 	var stdout, stderr bytes.Buffer
 	config := machine.DefaultConfig()
 	config.Args, config.Dir, config.Stdout, config.Stderr = []string{program}, folder(t, p), &stdout, &stderr
+	setLevel(&config, p)
 	config.Cores, config.Seed, config.Sched = m.cores, m.seed, sched.Options{Policy: m.policy}
 	if p.Root {
 		config.UID, config.GID = 0, 0
@@ -115,6 +121,13 @@ func (c *callCount) here(t *testing.T, m machineSetup, p Program, program string
 	}
 	c.add(r)
 	return outcome{stdout: stdout.String(), stderr: stderr.String() + r.Message, status: r.ExitCode}
+}
+
+// setLevel gives the machine the processor that the program needs.
+func setLevel(c *machine.Config, p Program) {
+	if c.CPU = p.CPU; p.CPU > arch.V2 {
+		c.Engine = engines.Auto
+	}
 }
 
 // TestUnderHeddle runs every program natively and under heddle: output and

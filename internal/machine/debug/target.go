@@ -47,6 +47,7 @@ func (d *debugger) Registers(thread int32, out *gdbserver.Registers) bool {
 	}
 	var r arch.Regs
 	t.Registers(&r, &out.FP)
+	out.HasAVX = t.YMMHigh(&out.YMMHigh)
 	if d.task != nil {
 		d.task.Load()
 	}
@@ -75,6 +76,9 @@ func (d *debugger) Read(at arch.Addr, b []byte) int {
 	}
 	return p.Peek(at, b)
 }
+
+// HasAVX implements gdbserver.Target.
+func (d *debugger) HasAVX() bool { return d.m.Config().CPU >= arch.V3 }
 
 // Auxv implements gdbserver.Target.
 func (d *debugger) Auxv() []byte {

@@ -3,8 +3,6 @@ package debug
 import (
 	"bytes"
 
-	"golang.org/x/arch/x86/x86asm"
-
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/internal/machine/gdbserver"
 )
@@ -105,28 +103,31 @@ func (d *debugger) admitAccess(s arch.Stop) bool {
 
 // accessedPoint returns the index of the watchpoint for reads that an access overlaps, or -1.
 func (d *debugger) accessedPoint(s arch.Stop) int {
-	at := d.m.CPU().FaultAddr()
-	end := at + arch.Addr(d.accessSize())
 	for i, p := range d.points {
 		wants := p.Kind == gdbserver.WatchAccess || p.Kind == gdbserver.WatchRead && s.Access == arch.AccessRead
-		if wants && at < p.Addr+arch.Addr(p.Len) && p.Addr < end {
+		if wants && d.accesses(s, p.Addr, p.Addr+arch.Addr(p.Len)) {
 			return i
 		}
 	}
 	return -1
 }
 
-// accessSize returns how many bytes of memory the instruction at the PC accesses.
-func (d *debugger) accessSize() int {
-	var r arch.Regs
-	d.m.CPU().Regs(&r)
-	code := make([]byte, 15)
-	code = code[:d.task.Process().Peek(arch.Addr(r.RIP), code)]
-	in, err := x86asm.Decode(code, 64)
-	if err != nil || in.MemBytes == 0 {
-		return 8
+// accesses reports whether the instruction at the PC, which has faulted, accesses memory between two
+// addresses, with the operand that has faulted or another one that it reads.
+func (d *debugger) accesses(s arch.Stop, from, end arch.Addr) bool {
+	at, named := d.m.CPU().FaultAddr(), false
+	for _, o := range d.m.CPU().Operands() {
+		faulted := overlaps(o, at, at+1)
+		named = named || faulted
+		if (faulted || s.Access == arch.AccessRead && !o.Write) && overlaps(o, from, end) {
+			return true
+		}
 	}
-	return in.MemBytes
+	return !named && overlaps(arch.Operand{Addr: at, Size: 8}, from, end)
+}
+
+func overlaps(o arch.Operand, from, end arch.Addr) bool {
+	return o.Addr < end && from < o.Addr+arch.Addr(o.Size)
 }
 
 // checkWatched checks the watchpoints after an instruction for which the guard was lifted, and

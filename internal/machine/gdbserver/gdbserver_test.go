@@ -18,6 +18,12 @@ import (
 // first SSE register and the places in the packet are those of GDB's own
 // 64bit-core.xml and 64bit-sse.xml.
 func TestDescription(t *testing.T) {
+	for _, avx := range []bool{false, true} {
+		t.Run(fmt.Sprintf("AVX %v", avx), func(t *testing.T) { checkDescription(t, avx) })
+	}
+}
+
+func checkDescription(t *testing.T, avx bool) {
 	var d struct {
 		Features []struct {
 			Name string `xml:"name,attr"`
@@ -28,7 +34,7 @@ func TestDescription(t *testing.T) {
 			} `xml:"reg"`
 		} `xml:"feature"`
 	}
-	decoder := xml.NewDecoder(strings.NewReader(targetDescription()))
+	decoder := xml.NewDecoder(strings.NewReader(targetDescription(avx)))
 	decoder.Strict = true
 	if err := decoder.Decode(&d); err != nil {
 		t.Fatal(err)
@@ -44,7 +50,7 @@ func TestDescription(t *testing.T) {
 			bits += r.Bits
 		}
 	}
-	var r Registers
+	r := Registers{HasAVX: avx}
 	for i := range r.GPR {
 		r.GPR[i] = uint64(i) + 1
 	}
@@ -54,7 +60,18 @@ func TestDescription(t *testing.T) {
 	if err != nil || len(raw) != bits/8 {
 		t.Fatalf("a g packet has %d bytes, the description %d (%v)", len(raw), bits/8, err)
 	}
-	for name, want := range map[string]byte{"rax": 1, "rbx": 2, "rsi": 5, "rbp": 7, "rsp": 8, "r15": 16, "rip": 0x88, "xmm1": 0xab, "fs_base": 99} {
+	r.YMMHigh[16*15] = 0xcd
+	wanted := map[string]byte{"rax": 1, "rbx": 2, "rsi": 5, "rbp": 7, "rsp": 8, "r15": 16, "rip": 0x88, "xmm1": 0xab, "fs_base": 99}
+	if raw, err = hex.DecodeString(r.encodeAll()); err != nil {
+		t.Fatal(err)
+	}
+	if _, has := place["ymm15h"]; has != avx {
+		t.Errorf("ymm15h is in the description: %v", has)
+	}
+	if avx {
+		wanted["ymm15h"] = 0xcd
+	}
+	for name, want := range wanted {
 		if got := raw[place[name]]; got != want {
 			t.Errorf("%s is %#x, want %#x", name, got, want)
 		}
@@ -79,6 +96,7 @@ func (s *still) Go(m Motion, _ func() bool) (Stop, error) {
 	return Stop{Thread: 7, Reason: AtBeginning}, nil
 }
 func (s *still) Current() Stop   { return Stop{Thread: 7} }
+func (s *still) HasAVX() bool    { return false }
 func (s *still) Auxv() []byte    { return []byte("}aux#") }
 func (s *still) Program() string { return "/bin/p" }
 

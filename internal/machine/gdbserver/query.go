@@ -81,7 +81,7 @@ func (s *Session) readObject(rest string) string {
 func (s *Session) findObject(name, annex string) (string, bool) {
 	switch {
 	case name == "features" && annex == "target.xml":
-		return targetDescription(), true
+		return targetDescription(s.target.HasAVX()), true
 	case name == "threads" && annex == "":
 		return s.threadXML(), true
 	case name == "auxv":

@@ -35,7 +35,7 @@ func wordAt(r *Registers, at int) []byte {
 // featureFields are the features of the description, each a list of registers; the order
 // of all of them is that of the numbers.
 var featureFields = func() map[string][]field {
-	var base, sse []field
+	var base, sse, avx []field
 	names := strings.Fields("rax rbx rcx rdx rsi rdi rbp rsp r8 r9 r10 r11 r12 r13 r14 r15")
 	for i, name := range names {
 		kind := "int64"
@@ -77,8 +77,12 @@ var featureFields = func() map[string][]field {
 		sse = append(sse, field{fmt.Sprintf("xmm%d", i), "vec128", "", 128, func(r *Registers) []byte { return r.FP[at : at+16] }})
 	}
 	sse = append(sse, field{"mxcsr", "i386_mxcsr", "vector", 32, func(r *Registers) []byte { return r.FP[fxMXCSR : fxMXCSR+4] }})
+	for i := range 16 {
+		at := 16 * i
+		avx = append(avx, field{fmt.Sprintf("ymm%dh", i), "uint128", "", 128, func(r *Registers) []byte { return r.YMMHigh[at : at+16] }})
+	}
 	return map[string][]field{
-		"core": base, "sse": sse,
+		"core": base, "sse": sse, "avx": avx,
 		"linux": {{"orig_rax", "int", "", 64, func(r *Registers) []byte { return word64(r.Call) }}},
 		"segments": {
 			{"fs_base", "int", "", 64, func(r *Registers) []byte { return word64(r.FSBase) }},
@@ -87,8 +91,13 @@ var featureFields = func() map[string][]field {
 	}
 }()
 
-// features is the order of the features.
-var features = []string{"core", "sse", "linux", "segments"}
+// features is the order of the features of a processor. That with AVX is the order of GDB's own server.
+func features(avx bool) []string {
+	if avx {
+		return []string{"core", "sse", "linux", "segments", "avx"}
+	}
+	return []string{"core", "sse", "linux", "segments"}
+}
 
 // fullTags returns the tag word of FSTENV, as far as an FXSAVE image has it: 0 for a register in
 // use, 3 for an empty one.
@@ -102,10 +111,10 @@ func fullTags(r *Registers) uint32 {
 	return tags
 }
 
-// allFields lists the registers by number.
-func allFields() []field {
+// allFields lists the registers of a processor by number.
+func allFields(avx bool) []field {
 	var list []field
-	for _, f := range features {
+	for _, f := range features(avx) {
 		list = append(list, featureFields[f]...)
 	}
 	return list
@@ -114,7 +123,7 @@ func allFields() []field {
 // encodeAll returns the answer to a g packet.
 func (r *Registers) encodeAll() string {
 	var b []byte
-	for _, f := range allFields() {
+	for _, f := range allFields(r.HasAVX) {
 		b = append(b, f.get(r)...)
 	}
 	return hex.EncodeToString(b)
@@ -122,7 +131,7 @@ func (r *Registers) encodeAll() string {
 
 // encodeOne returns the answer to a p packet; false: there is no such register.
 func (r *Registers) encodeOne(number uint64) (string, bool) {
-	list := allFields()
+	list := allFields(r.HasAVX)
 	if number >= uint64(len(list)) {
 		return "", false
 	}
@@ -157,12 +166,12 @@ func flagsType(id, list string) string {
 }
 
 // targetDescription returns target.xml.
-func targetDescription() string {
+func targetDescription(avx bool) string {
 	var b strings.Builder
 	b.WriteString(`<?xml version="1.0"?><!DOCTYPE target SYSTEM "gdb-target.dtd"><target>` +
 		`<architecture>i386:x86-64</architecture><osabi>GNU/Linux</osabi>`)
 	number := 0
-	for _, name := range features {
+	for _, name := range features(avx) {
 		fmt.Fprintf(&b, `<feature name="org.gnu.gdb.i386.%s">%s`, name, featureTypes[name])
 		for _, f := range featureFields[name] {
 			fmt.Fprintf(&b, `<reg name="%s" bitsize="%d" type="%s" regnum="%d"`, f.name, f.bits, f.kind, number)

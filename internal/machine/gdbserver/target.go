@@ -12,6 +12,9 @@ type Registers struct {
 	Call uint64
 	// FP is an FXSAVE image.
 	FP [512]byte
+	// YMMHigh are the upper halves of the YMM registers, if HasAVX is set.
+	YMMHigh [arch.YMMHighSize]byte
+	HasAVX  bool
 }
 
 // Thread is one thread of the program.
@@ -90,6 +93,8 @@ type Target interface {
 	Go(m Motion, interrupted func() bool) (Stop, error)
 	// Current is the stop that the last Go returned, or the beginning.
 	Current() Stop
+	// HasAVX reports whether the processor has AVX.
+	HasAVX() bool
 	// Auxv is the auxiliary vector, and Program the path, of the program.
 	Auxv() []byte
 	Program() string
