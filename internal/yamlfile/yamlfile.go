@@ -34,6 +34,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/heddle-dmt/heddle/internal/errs"
+	"github.com/heddle-dmt/heddle/internal/infile"
 )
 
 var (
@@ -76,7 +77,7 @@ func LoadBound(path string, into any, override func(v *viper.Viper)) (*File, err
 	var data []byte
 	if path != "" {
 		var err error
-		if data, err = os.ReadFile(path); err != nil {
+		if data, err = infile.ReadSmall(path); err != nil {
 			return nil, errRead.Wrap(cause(err), path)
 		}
 	}
