@@ -16,5 +16,5 @@ func checkDirect() *Problem {
 	if direct.HostHas(arch.V2) {
 		return nil
 	}
-	return &Problem{"engine", Direct, Unicorn + ": this host's processor lacks instructions of " + arch.V2.String()}
+	return &Problem{"engine", Direct, Unicorn + ", as this host's processor lacks instructions of " + arch.V2.String()}
 }

@@ -13,5 +13,5 @@ func newDirect(arch.Level, *mem.RAM, int, arch.Costs) (emu.CPU, error) {
 }
 
 func checkDirect() *Problem {
-	return &Problem{"engine", Direct, Unicorn + ": the engine direct needs an x86-64 host"}
+	return &Problem{"engine", Direct, Unicorn + ", as the engine direct needs an x86-64 host"}
 }
