@@ -49,11 +49,11 @@ type Options struct {
 	// ahead of the slowest busy one; for rr the length of a turn and for
 	// random the mean length of a slice, both in instructions; for coredet the
 	// instructions of a thread in a round. pct does not use it.
-	Quantum uint64 `json:"quantum" yaml:"quantum" mapstructure:"quantum"`
+	Quantum uint64 `json:"quantum" yaml:"quantum" mapstructure:"quantum" positive:"true"`
 	// TimeSlice is, for timed, how many cycles a thread keeps its core while
 	// others wait for one. For the other policies it is the number of cycles
 	// by which the clock of a core may lag behind the furthest one.
-	TimeSlice uint64 `json:"time_slice" yaml:"time_slice" mapstructure:"time_slice"`
+	TimeSlice uint64 `json:"time_slice" yaml:"time_slice" mapstructure:"time_slice" positive:"true"`
 	// Jitter is, for timed, the noise of a core's speed: after each quantum the
 	// clock advances by a further seeded amount of up to this fraction of the
 	// quantum's cycles, and time slices vary by this fraction either way. With
@@ -67,21 +67,21 @@ type Options struct {
 	DelayRate float64 `json:"delay_rate" yaml:"delay_rate" mapstructure:"delay_rate"`
 	// DelayCycles is the greatest length of an injected delay; lengths are
 	// uniform from 1.
-	DelayCycles uint64 `json:"delay_cycles" yaml:"delay_cycles" mapstructure:"delay_cycles"`
+	DelayCycles uint64 `json:"delay_cycles" yaml:"delay_cycles" mapstructure:"delay_cycles" positive:"true"`
 	// Granularity is where rr and random may end a slice: at the first
 	// "block" boundary at or after its length, at a "sync" point (system
 	// call, locked instruction, PAUSE), or exactly at an "instruction".
 	Granularity string `json:"granularity" yaml:"granularity" mapstructure:"granularity"`
 	// Depth is pct's bug depth d: the run has d-1 priority change points.
-	Depth int `json:"depth" yaml:"depth" mapstructure:"depth"`
+	Depth int `json:"depth" yaml:"depth" mapstructure:"depth" positive:"true"`
 	// Length is pct's estimate k of the run's instructions, over which the
 	// change points are spread.
-	Length uint64 `json:"length" yaml:"length" mapstructure:"length"`
+	Length uint64 `json:"length" yaml:"length" mapstructure:"length" positive:"true"`
 	// Fairness bounds, for rr, random and pct, the instructions that others
 	// run while a runnable thread waits. For rr-sync it is how many
 	// instructions a thread may run without an operation before it waits for
 	// the turn to pass it on.
-	Fairness uint64 `json:"fairness" yaml:"fairness" mapstructure:"fairness"`
+	Fairness uint64 `json:"fairness" yaml:"fairness" mapstructure:"fairness" positive:"true"`
 }
 
 // The defaults of the options, and the greatest values that Validate allows:

@@ -16,6 +16,9 @@ import (
 // Version is that of the file format.
 const Version = 5
 
+// FileStart is the start of every schedule file, of any version.
+const FileStart = "heddle schedule "
+
 // File is a schedule with the run that it was made of: the content of a schedule file.
 type File struct {
 	// Kind is "hybrid", "sync" or "mem".
@@ -85,7 +88,7 @@ func (f *File) Write(w io.Writer) error {
 }
 
 func (f *File) writeHeader(b *bytes.Buffer) {
-	fmt.Fprintf(b, "heddle schedule %d\n", Version)
+	fmt.Fprintf(b, FileStart+"%d\n", Version)
 	fmt.Fprintf(b, "kind %s\nseed %d\ncores %d\nlayout %t\nmodel %s\ndir %q\n", f.Kind, f.Seed, f.Cores, f.Layout, f.Model, f.Dir)
 	for _, list := range []struct {
 		word  string

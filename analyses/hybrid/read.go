@@ -177,8 +177,8 @@ func (p *parser) parseLine(line string) error {
 	word := p.nextWord()
 	f, s := p.file, p.file.Schedule
 	if p.line == 1 {
-		if line != fmt.Sprintf("heddle schedule %d", Version) {
-			p.setError(strconv.Quote(line), fmt.Sprintf("\"heddle schedule %d\"", Version))
+		if line != FileStart+strconv.Itoa(Version) {
+			p.setError(strconv.Quote(line), strconv.Quote(FileStart+strconv.Itoa(Version)))
 		}
 		return p.firstError()
 	}

@@ -73,6 +73,7 @@ var printers = map[string][]string{
 	"temporary-files":                       {"run"},
 	"trace-cannot-be-written":               {"record", "replay", "races", "schedule record", "minimize"},
 	"usage":                                 programs,
+	"trace-no-stream-named":                 {"trace export"},
 	"verify-writable":                       {"run"},
 	"working-folder":                        programs,
 }

@@ -3,13 +3,13 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/heddle-dmt/heddle/internal/errs"
+	"github.com/heddle-dmt/heddle/internal/infile"
 	"github.com/heddle-dmt/heddle/memmodel"
 	"github.com/heddle-dmt/heddle/memmodel/axiomatic"
 	"github.com/heddle-dmt/heddle/memmodel/explore"
@@ -19,7 +19,7 @@ import (
 var (
 	errReadFile = errs.Define("cannot-read",
 		"cannot read {file}",
-		"The file named on the command line does not exist or may not be read.",
+		"The file named on the command line does not exist, is a folder, may not be read, or is larger than any such file.",
 		"Correct the name or the file's permissions.")
 	errExpectMissing = errs.Define("litmus-expect-missing",
 		"{file} has no result of the test {test}",
@@ -65,14 +65,14 @@ that satisfy the condition. The status is 1 when outcomes are not those of
 		},
 	}
 	flags := c.Flags()
-	flags.StringVar(&f.model, "model", "tso", "memory model: "+strings.Join(memmodel.Names(), ", "))
+	flags.StringVar(&f.model, "model", "tso", "memory `MODEL`: "+strings.Join(memmodel.Names(), ", "))
 	flags.StringVar(&f.expect, "expect", "", "compare with the results in `FILE`, as herd7, litmus7 or heddle litmus printed them")
 	flags.BoolVar(&f.check, "check", false, "compare with what the model's axioms allow, and print an execution of each difference")
 	flags.BoolVar(&f.json, "json", false, "print the results as JSON")
 	flags.BoolVar(&f.stats, "stats", false, "print what the exploration took")
 	flags.Uint64Var(&f.random, "random", 0, "run each test `N` times at random instead of exploring it")
-	flags.Uint64Var(&f.seed, "seed", 1, "seed of --random")
-	flags.Uint64Var(&f.limit, "max-states", 4_000_000, "give a test up when it has more states")
+	flags.Uint64Var(&f.seed, "seed", 1, "seed `N` of --random")
+	flags.Uint64Var(&f.limit, "max-states", 4_000_000, "give a test up when it has more than `N` states")
 	return c
 }
 
@@ -118,7 +118,7 @@ func (a *app) litmus(f litmusFlags, files []string) error {
 }
 
 func readText(path string) (string, error) {
-	text, err := os.ReadFile(path)
+	text, err := infile.ReadSmall(path)
 	if err != nil {
 		return "", errReadFile.Wrap(reason(err), path)
 	}

@@ -75,8 +75,8 @@ describes the report.`,
 }
 
 func (f *racesFlags) define(flags *pflag.FlagSet) {
-	flags.StringVar(&f.mode, "mode", "hb", "order of accesses: hb, by the program's synchronization, or schedule, as it was recorded")
-	flags.StringVar(&f.benign, "benign", string(racereport.Mark), "races whose write changes nothing: keep them like others, mark or prune them")
+	flags.StringVar(&f.mode, "mode", "hb", "`ORDER` of accesses: hb, by the program's synchronization, or schedule, as it was recorded")
+	flags.StringVar(&f.benign, "benign", string(racereport.Mark), "`ACTION` for races whose write changes nothing: keep them like others, mark or prune them")
 	flags.BoolVar(&f.json, "json", false, "print JSON")
 	flags.IntVar(&f.limit, "limit", 0, "describe only the first `N` races; 0: all")
 	flags.BoolVar(&f.library, "library", false, "show races of the C library's own code, too")

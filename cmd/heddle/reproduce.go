@@ -62,15 +62,15 @@ The program is then run under the schedule; heddle replay --schedule does so aga
 	flags := c.Flags()
 	flags.SortFlags = false
 	flags.StringVarP(&f.output, "output", "o", "", "write the schedule to `FILE`")
-	flags.StringVar(&f.bug, "bug", "auto", "class of the failure: auto, assert, crash, deadlock, hang or output")
+	flags.StringVar(&f.bug, "bug", "auto", "`CLASS` of the failure: auto, assert, crash, deadlock, hang or output")
 	flags.StringVar(&f.stdout, "stdout", "", "`FILE` with the right output: printing something else is a failure")
-	flags.StringVar(&f.model, "model", "", "memory model: sc, tso or pso; that of the recorded run if not given")
-	flags.StringVar(&f.encoding, "encoding", "heddle", "constraints: heddle, clap or h3")
+	flags.StringVar(&f.model, "model", "", "memory `MODEL`: sc, tso or pso; that of the recorded run if not given")
+	flags.StringVar(&f.encoding, "encoding", "heddle", "`ENCODING` of the constraints: heddle, clap or h3")
 	flags.DurationVar(&f.timeout, "timeout", time.Hour, "give up after `DURATION`")
 	flags.StringVar(&f.memory, "memory", "4G", "give up when heddle uses this much memory, `SIZE`, to follow threads and search for a schedule; 0: no bound")
 	flags.StringSliceVar(&f.shared, "shared", nil, "`NAMES` of the variables that threads share, and no others")
 	flags.StringVar(&f.profile, "profile", "", "`TRACE` of a run that did not fail, with --memory: memory that its threads did not share is not shared")
-	flags.StringVar(&f.checkpoint, "checkpoint", "none", "solve only the part after a checkpoint: none, auto (the last one from which there is a schedule), last, or its number")
+	flags.StringVar(&f.checkpoint, "checkpoint", "none", "solve only the part after a `CHECKPOINT`: none, auto (the last one from which there is a schedule), last, or its number")
 	flags.Uint64Var(&f.every, "checkpoint-every", 1_000_000, "number of `INSTRUCTIONS` of all threads between checkpoints")
 	flags.BoolVar(&f.explain, "explain", false, "print the shared memory, the constraints, and the steps")
 	flags.StringVar(&f.smt2, "smt2", "", "write the formula for other solvers to `FILE`")
@@ -85,6 +85,8 @@ func (f *reproduceFlags) options() (h3.Options, error) {
 	switch {
 	case f.output == "":
 		return o, errNoScheduleFile.New()
+	case f.timeout < 0:
+		return o, errFlag.New("timeout", f.timeout, "a duration that is not negative, such as 90s; 0 means no limit")
 	case !ok:
 		return o, errFlag.New("bug", f.bug, "auto, assert, crash, deadlock, hang or output")
 	case !slices.Contains(h3.Encodings(), f.encoding):

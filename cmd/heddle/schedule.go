@@ -192,7 +192,7 @@ order is kept. The run is repeated once, to find the constraints' instructions.`
 	flags.StringVarP(&f.output, "output", "o", "", "write the schedule to `FILE`")
 	flags.BoolVar(&f.syncOnly, "sync-only", false, "leave out constraints")
 	flags.BoolVar(&f.everyOne, "mem", false, "order all accesses that conflict, not only those that race: a mem-schedule")
-	flags.StringVar(&f.prune, "prune", hybrid.PruneNames()[0], "which constraints to leave out: those that follow from others (reduce), "+
+	flags.StringVar(&f.prune, "prune", hybrid.PruneNames()[0], "`RULE` by which constraints are left out: those that follow from others (reduce), "+
 		"only those of PEREGRINE (subsume), or none")
 	return c
 }

@@ -12,9 +12,11 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"golang.org/x/sys/unix"
 
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/experiments/clap"
+	"github.com/heddle-dmt/heddle/internal/cli"
 	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/internal/outfile"
@@ -28,6 +30,10 @@ var (
 		"the trace {file} has no stream {kind}; it has: {kinds}",
 		"The stream was not recorded.",
 		"Name one that the sentence lists, or record it: heddle replay -o NEW --all TRACE.")
+	errNoStream = errs.Define("trace-no-stream-named",
+		"no stream is named for the table: --stream is needed, with one of {kinds}",
+		"A table in the format csv has the events of one stream.",
+		"Name one that the sentence lists: heddle trace export --format csv --stream sync TRACE.")
 	errNoTable = errs.Define("trace-no-table",
 		"stream {kind} has no table; allowed: {kinds}",
 		"The records of the stream are not events with fields.",
@@ -198,6 +204,19 @@ func (s *selection) add(flags *pflag.FlagSet) {
 	flags.Uint64Var(&s.to, "to", 0, "only events up to `CYCLE` of virtual time")
 	flags.Uint64Var(&s.sync[0], "from-sync", 0, "only events after `N` sync operations")
 	flags.Uint64Var(&s.sync[1], "to-sync", 0, "only events before more than `N` sync operations")
+	for _, name := range []string{"thread", "stream"} {
+		cli.SetDefault(flags, name, "all")
+	}
+	for _, name := range []string{"from", "from-sync"} {
+		cli.SetDefault(flags, name, "the beginning")
+	}
+	for _, name := range []string{"to", "to-sync"} {
+		cli.SetDefault(flags, name, "the end")
+	}
+}
+
+// addMemory defines the flags that select accesses.
+func (s *selection) addMemory(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&s.data, "data", nil, "of stream memory only accesses of the addresses `FROM-TO`, TO excluded")
 	flags.StringSliceVar(&s.code, "code", nil, "of stream memory only accesses by instructions at `FROM-TO`, TO excluded")
 }
@@ -220,8 +239,19 @@ func (s *selection) memory() (memtrace.Text, error) {
 	return t, err
 }
 
-// kinds are the streams that are selected, all of which the trace must have.
+// kinds are the streams that are selected. The trace must have them and the thread.
 func (s *selection) kinds(r *trace.Reader, file string) ([]trace.Kind, error) {
+	if s.thread != 0 {
+		if err := checkThread(r, file, s.thread); err != nil {
+			return nil, err
+		}
+	}
+	if s.to != 0 && s.to < s.from {
+		return nil, errFlag.New("to", s.to, fmt.Sprintf("a cycle from --from on, which is %d", s.from))
+	}
+	if s.sync[1] != 0 && s.sync[1] < s.sync[0] {
+		return nil, errFlag.New("to-sync", s.sync[1], fmt.Sprintf("a number from --from-sync on, which is %d", s.sync[0]))
+	}
 	var kinds []trace.Kind
 	for _, name := range s.streams {
 		if !r.Has(trace.Kind(name)) {
@@ -271,6 +301,7 @@ selects, a line for each record, stream by stream.`,
 		},
 	}
 	s.add(c.Flags())
+	s.addMemory(c.Flags())
 	c.Flags().BoolVar(&events, "events", false, "a line for each record, stream by stream, without the heads of chunks")
 	return c
 }
@@ -288,6 +319,9 @@ func (a *app) traceLoadCommand() *cobra.Command {
 				return errReadFile.Wrap(reason(err), args[0])
 			}
 			defer in.Close()
+			if info, err := in.Stat(); err == nil && info.IsDir() {
+				return errReadFile.Wrap(unix.EISDIR, args[0])
+			}
 			out, err := createTrace(output)
 			if err != nil {
 				return err
@@ -312,6 +346,7 @@ const (
 
 func (a *app) traceExportCommand() *cobra.Command {
 	var s selection
+	selecting := pflag.NewFlagSet("selecting", pflag.ContinueOnError)
 	format, output := "", ""
 	c := &cobra.Command{
 		Use: "export --format perfetto|csv [flags] TRACE", Short: "Write a trace for another tool", Args: oneFile,
@@ -322,13 +357,19 @@ csv is a table of the events of one stream.`,
 		Example: `  heddle trace export --format perfetto -o run.json run.trace
   heddle trace export --format csv --stream sync run.trace`,
 		RunE: func(_ *cobra.Command, args []string) error {
+			selecting.VisitAll(func(f *pflag.Flag) {
+				if f.Changed && format == formatPerfetto {
+					a.say("--%s has no effect with the format %s, which has the whole run", f.Name, format)
+				}
+			})
 			return withTrace(args[0], func(r *trace.Reader) error {
 				return a.exportTo(output, func(out io.Writer) error { return exportTrace(out, r, args[0], format, s) })
 			})
 		},
 	}
-	s.add(c.Flags())
-	c.Flags().StringVar(&format, "format", formatPerfetto, formatPerfetto+" or "+formatCSV)
+	s.add(selecting)
+	c.Flags().AddFlagSet(selecting)
+	c.Flags().StringVar(&format, "format", formatPerfetto, "`FORMAT`: "+formatPerfetto+" or "+formatCSV)
 	c.Flags().StringVarP(&output, "output", "o", "", "write to `FILE` (default: standard output)")
 	return c
 }
@@ -366,6 +407,9 @@ func exportTrace(out io.Writer, r *trace.Reader, file, format string, s selectio
 	case formatPerfetto:
 		return errors.Join(export.Perfetto(out, r, clap.CostTable(r).MHz)...)
 	case formatCSV:
+		if len(kinds) == 0 {
+			return errNoStream.New(tableNames())
+		}
 		if len(kinds) != 1 || !slices.Contains(trace.Tables(), kinds[0]) {
 			return errNoTable.New(quote(strings.Join(s.streams, ",")), tableNames())
 		}

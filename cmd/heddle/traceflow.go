@@ -5,19 +5,33 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/internal/cli"
 	"github.com/heddle-dmt/heddle/internal/errs"
+	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/recorder/flow"
 	"github.com/heddle-dmt/heddle/recorder/trace"
 )
 
-var errOneOf = errs.Define("flow-of-what",
-	"either --core or --thread is needed, and not both",
-	"The flow of instructions is that of one core or of one thread.",
-	"Give one of the two flags.")
+var (
+	errOneOf = errs.Define("flow-of-what",
+		"either --core or --thread is needed, and not both",
+		"The flow of instructions is that of one core or of one thread.",
+		"Give one of the two flags.")
+	errNoCore = errs.Define("trace-no-such-core",
+		"the trace {file} has no branches of core {core}; it has those of the cores {cores}",
+		"The machine of the recorded run has no core of that number, or the core ran no thread.",
+		"Name a core that the sentence lists.")
+	errNoThread = errs.Define("trace-no-such-thread",
+		"the trace {file} has no thread {thread}; it has: {threads}",
+		"The recorded run has no thread of that number.",
+		"Name a thread that the sentence lists.")
+)
 
 func (a *app) traceFlowCommand() *cobra.Command {
 	core, thread, form := int32(-1), int32(0), flowForm{}
@@ -33,7 +47,13 @@ instructions, or with --instructions a line for each address.`,
 			}
 			return withTrace(args[0], func(r *trace.Reader) error {
 				if core >= 0 {
+					if ids := r.IDs(trace.PT); len(ids) > 0 && !slices.Contains(ids, uint32(core)) {
+						return errNoCore.New(args[0], core, listNumbers(ids))
+					}
 					return a.printFlow(flow.Core(r, arch.CoreID(core)), form)
+				}
+				if err := checkThread(r, args[0], thread); err != nil {
+					return err
 				}
 				return a.printFlow(flow.Thread(r, arch.ThreadID(thread)), form)
 			})
@@ -41,9 +61,40 @@ instructions, or with --instructions a line for each address.`,
 	}
 	c.Flags().Int32Var(&core, "core", -1, "the core `N`")
 	c.Flags().Int32Var(&thread, "thread", 0, "the thread `ID`")
+	for _, name := range []string{"core", "thread"} {
+		cli.SetDefault(c.Flags(), name, "none")
+	}
 	c.Flags().BoolVar(&form.each, "instructions", false, "a line for each instruction")
 	c.Flags().BoolVar(&form.count, "count", false, "only how many instructions there are")
 	return c
+}
+
+// checkThread returns an error if a recorded run has no such thread.
+func checkThread(r *trace.Reader, file string, thread int32) error {
+	var threads []arch.ThreadID
+	for start, err := range trace.Get[event.Start](r, trace.Key{Kind: trace.Threads}, trace.Where{}) {
+		if err != nil {
+			return err
+		}
+		if start.Thread == arch.ThreadID(thread) {
+			return nil
+		}
+		threads = append(threads, start.Thread)
+	}
+	return errNoThread.New(file, thread, listNumbers(threads))
+}
+
+// listNumbers lists numbers in a sentence; of many only the first.
+func listNumbers[T ~uint32 | ~int32](numbers []T) string {
+	const most = 20
+	var list []string
+	for _, n := range numbers[:min(len(numbers), most)] {
+		list = append(list, fmt.Sprint(n))
+	}
+	if len(numbers) > most {
+		list = append(list, "...")
+	}
+	return strings.Join(list, ", ")
 }
 
 // flowForm is how a flow is printed.

@@ -17,9 +17,9 @@ func checkDirect(level arch.Level) *Problem {
 	case direct.HostHas(level):
 		return nil
 	case direct.HostHas(arch.V2):
-		return &Problem{"cpu", level.String(), arch.V2.String() + ": this host's processor lacks instructions of " + level.String() + "; use a host that has them"}
+		return &Problem{"cpu", level.String(), arch.V2.String() + ", as this host's processor lacks instructions of " + level.String() + "; use a host that has them"}
 	case level > arch.V2:
-		return &Problem{"cpu", level.String(), arch.V2.String() + " with the engine " + Unicorn + ": this host's processor lacks instructions of " + arch.V2.String()}
+		return &Problem{"cpu", level.String(), arch.V2.String() + " with the engine " + Unicorn + ", as this host's processor lacks instructions of " + arch.V2.String()}
 	}
-	return &Problem{"engine", Direct, Unicorn + ": this host's processor lacks instructions of " + level.String()}
+	return &Problem{"engine", Direct, Unicorn + ", as this host's processor lacks instructions of " + level.String()}
 }

@@ -14,7 +14,7 @@ func newDirect(arch.Level, *mem.RAM, int, arch.Costs) (emu.CPU, error) {
 
 func checkDirect(level arch.Level) *Problem {
 	if level > arch.V2 {
-		return &Problem{"cpu", level.String(), arch.V2.String() + ": processors with AVX need an x86-64 host"}
+		return &Problem{"cpu", level.String(), arch.V2.String() + ", as processors with AVX need an x86-64 host"}
 	}
-	return &Problem{"engine", Direct, Unicorn + ": the engine direct needs an x86-64 host"}
+	return &Problem{"engine", Direct, Unicorn + ", as the engine direct needs an x86-64 host"}
 }

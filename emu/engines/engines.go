@@ -1,6 +1,6 @@
 // Package engines makes the engine that a configuration names: Unicorn, which translates for any
 // host and is the reference, or direct, which has an x86-64 host's own processor execute. Equal
-// runs have equal results on both, except for the instructions that docs/engine.md lists.
+// runs have equal results on both, except for the differences that docs/engine-differences.md lists.
 package engines
 
 import (
@@ -70,7 +70,7 @@ func Check(name string, level arch.Level) *Problem {
 		return checkDirect(level)
 	}
 	if level > arch.V2 {
-		return &Problem{"cpu", level.String(), arch.V2.String() + " with the engine " + Unicorn + ": for AVX use the engine " + Direct}
+		return &Problem{"cpu", level.String(), arch.V2.String() + " with the engine " + Unicorn + "; for AVX use the engine " + Direct}
 	}
 	return nil
 }

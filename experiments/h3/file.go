@@ -6,12 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"slices"
 
 	"github.com/zeebo/xxh3"
 
 	"github.com/heddle-dmt/heddle/internal/errs"
+	"github.com/heddle-dmt/heddle/internal/infile"
 	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/internal/outfile"
 	"github.com/heddle-dmt/heddle/sched/guided"
@@ -72,7 +72,7 @@ func sealText(text []byte) []byte {
 
 // ReadFile reads a schedule.
 func ReadFile(file string) (*Schedule, error) {
-	b, err := os.ReadFile(file)
+	text, err := infile.ReadStarting(file, firstLine)
 	if err != nil {
 		var path *fs.PathError
 		if errors.As(err, &path) {
@@ -80,7 +80,7 @@ func ReadFile(file string) (*Schedule, error) {
 		}
 		return nil, errScheduleFile.Wrap(err, file)
 	}
-	return parseSchedule(file, b)
+	return parseSchedule(file, []byte(text))
 }
 
 // parseSchedule reads the content of a schedule's file, whose name is for errors.

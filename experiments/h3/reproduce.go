@@ -37,7 +37,7 @@ var (
 		"Record the run again.")
 	errNoFailure = errs.Define("reproduce-without-failure",
 		"the run in {file} did not fail",
-		"It exited with status 0; its output is not compared without --stdout.",
+		"It exited with status 0, and printed the output that --stdout names; without --stdout the output is not compared.",
 		"Record a run that fails, or say with --stdout the expected output.")
 	errOtherFailure = errs.Define("reproduce-other-failure",
 		"the run in {file} ended with {found}, not {expected}",
@@ -314,7 +314,8 @@ func (r *Recording) attemptOnce(l *limiter, out *Outcome, o *Options, how traceO
 
 // classifyFailure determines the failure.
 func (r *Recording) classifyFailure(out *Outcome, o *Options) error {
-	if out.Failure.Class == "" && r.replay.Recorded().Outcome == "exit" && o.Stdout != nil {
+	recorded := r.replay.Recorded()
+	if out.Failure.Class == "" && recorded.Outcome == "exit" && o.Stdout != nil && recorded.StdoutDigest != machine.StdoutDigest(o.Stdout) {
 		out.Failure = machine.Failure{Class: machine.FailureWrong, Text: "standard output"}
 	}
 	if out.Failure.Class == "" {

@@ -10,11 +10,11 @@ import (
 	"io"
 	"os"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/heddle-dmt/heddle/analyses/hybrid"
 	"github.com/heddle-dmt/heddle/internal/errs"
+	"github.com/heddle-dmt/heddle/internal/infile"
 	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/internal/outfile"
 	"github.com/heddle-dmt/heddle/recorder/trace"
@@ -114,7 +114,7 @@ func Save(f *hybrid.File, path string) error {
 
 // Load reads a schedule file.
 func Load(path string) (*hybrid.File, error) {
-	text, err := readText(path)
+	text, err := infile.ReadStarting(path, hybrid.FileStart)
 	if err != nil {
 		return nil, errRead.Wrap(errors.Unwrap(err), path)
 	}
@@ -123,21 +123,6 @@ func Load(path string) (*hybrid.File, error) {
 		return nil, errRead.Wrap(err, path)
 	}
 	return f, nil
-}
-
-// readText reads a file, which may be long: there is one copy of it.
-func readText(path string) (string, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer file.Close()
-	var b strings.Builder
-	if info, err := file.Stat(); err == nil && info.Mode().IsRegular() {
-		b.Grow(int(info.Size()))
-	}
-	_, err = io.CopyBuffer(&b, struct{ io.Reader }{file}, make([]byte, 1<<16))
-	return b.String(), err
 }
 
 // Enforce sets a configuration up to follow a schedule. It fails if the schedule is

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"hash/crc32"
 	"io"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -73,12 +72,12 @@ func keepContents(r io.ReaderAt, size int64) (*contents, error) {
 	return c, nil
 }
 
-// supplyPages has the host supply the pages of a buffer that is about to be filled: one that it supplies
-// when it is first written costs many times as much. A failure does not matter.
+// supplyPages has the host supply the pages of a large buffer that is about to be filled: one that it
+// supplies when it is first written costs many times as much. Go aligns such buffers to pages. A failure
+// does not matter.
 func supplyPages(p []byte) {
-	skip := int(-uintptr(unsafe.Pointer(unsafe.SliceData(p))) % arch.PageSize)
-	if n := (len(p) - skip) / arch.PageSize * arch.PageSize; n > arch.PageSize {
-		_ = unix.Madvise(p[skip:skip+n], unix.MADV_POPULATE_WRITE)
+	if n := len(p) / arch.PageSize * arch.PageSize; n > 16*arch.PageSize {
+		_ = unix.Madvise(p[:n], unix.MADV_POPULATE_WRITE)
 	}
 }
 

@@ -37,7 +37,7 @@ type Options struct {
 	// Memory chooses the memory model, and when stores become visible.
 	Memory storebuffer.Options `json:"memory" mapstructure:"memory"`
 	// Engine is the engine that executes instructions, and CPU the level of the emulated
-	// processor: x86-64-v2 or x86-64-v3.
+	// processor: x86-64-v2.
 	Engine string `json:"engine" mapstructure:"engine"`
 	CPU    string `json:"cpu" mapstructure:"cpu"`
 	// Costs is the timing model.

@@ -21,6 +21,7 @@ type digest struct {
 	events   *hasher
 	schedule *hasher
 	output   *hasher
+	stdout   *hasher
 
 	memory  []uint64                 // digests of memory at the end, by process
 	threads map[arch.ThreadID]uint64 // instructions of each
@@ -37,7 +38,7 @@ type digest struct {
 
 func newDigest(host *hostSide) *digest {
 	return &digest{
-		host: host, thread: arch.NoThread, events: &hasher{}, schedule: &hasher{}, output: &hasher{},
+		host: host, thread: arch.NoThread, events: &hasher{}, schedule: &hasher{}, output: &hasher{}, stdout: &hasher{},
 		threads: map[arch.ThreadID]uint64{},
 	}
 }
@@ -153,6 +154,9 @@ func (d *digest) Write(fd int, p []byte) (int, unix.Errno) {
 	if n > 0 || errno == 0 {
 		hashWords(d.output, uint64(fd), uint64(n))
 		_, _ = d.output.Write(p[:n])
+		if fd == unix.Stdout {
+			_, _ = d.stdout.Write(p[:n])
+		}
 		d.written[fd] += int64(n)
 	}
 	return n, errno
@@ -175,6 +179,13 @@ func (d *digest) stateDigest(r *Result) string {
 	for i := 0; i < len(d.memory); i += 3 {
 		hashWords(h, d.memory[i:i+3]...)
 	}
+	return hashText(h)
+}
+
+// StdoutDigest returns the digest of a run that writes the given bytes to standard output.
+func StdoutDigest(text []byte) string {
+	h := &hasher{}
+	_, _ = h.Write(text)
 	return hashText(h)
 }
 

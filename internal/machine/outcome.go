@@ -121,7 +121,7 @@ func (m *Machine) report() error {
 	m.reportSchedule()
 	r.PeakMemory = m.ram.Peak() * arch.PageSize
 	r.Engine, r.CPU = m.config.engineName(), m.config.CPU.String()
-	r.OutputDigest = hashText(s.digest.output)
+	r.OutputDigest, r.StdoutDigest = hashText(s.digest.output), hashText(s.digest.stdout)
 	r.ScheduleDigest = hashText(s.digest.schedule)
 	hashWords(s.digest.events, uint64(r.ExitCode), uint64(r.Signal))
 	_, _ = s.digest.events.WriteString(r.OutputDigest + r.ScheduleDigest + r.Outcome.String())

@@ -62,6 +62,8 @@ type Result struct {
 	ScheduleDigest string `json:"schedule_digest"`
 	// OutputDigest covers standard output and standard error alone.
 	OutputDigest string `json:"output_digest"`
+	// StdoutDigest covers standard output alone: its bytes, however they were divided into writes.
+	StdoutDigest string `json:"stdout_digest"`
 
 	// Engine names the version of the emulation engine.
 	Engine string `json:"engine"`

@@ -14,6 +14,9 @@
 //   - map: a mapping with any lower-case names (viper folds case)
 //   - slice: a sequence; a single value stands for a sequence of one
 //   - a type with UnmarshalText, or string, number, bool: a scalar
+//
+// A number whose zero value stands for a default has the tag positive:"true": the default is
+// got by leaving the field out, and an explicit 0 is an error.
 package yamlfile
 
 import (
@@ -31,6 +34,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/heddle-dmt/heddle/internal/errs"
+	"github.com/heddle-dmt/heddle/internal/infile"
 )
 
 var (
@@ -73,7 +77,7 @@ func LoadBound(path string, into any, override func(v *viper.Viper)) (*File, err
 	var data []byte
 	if path != "" {
 		var err error
-		if data, err = os.ReadFile(path); err != nil {
+		if data, err = infile.ReadSmall(path); err != nil {
 			return nil, errRead.Wrap(cause(err), path)
 		}
 	}
@@ -285,8 +289,28 @@ func (f *File) checkStruct(n *yaml.Node, t reflect.Type, field string) error {
 		if i < 0 {
 			return errUnknown.New(f.path, key.Line, join(field, key.Value), strings.Join(names(fields), ", "))
 		}
-		return f.check(value, fields[i].Type, join(field, key.Value))
+		if err := f.check(value, fields[i].Type, join(field, key.Value)); err != nil {
+			return err
+		}
+		if fields[i].Tag.Get("positive") == "true" {
+			return f.checkPositive(value, fields[i].Type, join(field, key.Value))
+		}
+		return nil
 	})
+}
+
+// checkPositive refuses a number that is 0. It has been checked against its type.
+func (f *File) checkPositive(n *yaml.Node, t reflect.Type, field string) error {
+	n = resolve(n)
+	number := reflect.New(t)
+	if n.Tag == "!!null" || n.Decode(number.Interface()) != nil || !number.Elem().IsZero() {
+		return nil
+	}
+	allowed := "a whole number from 1 on"
+	if number.Elem().CanFloat() {
+		allowed = "a number above 0"
+	}
+	return f.wrong(n, field, n.Value, allowed)
 }
 
 func (f *File) checkMap(n *yaml.Node, t reflect.Type, field string) error {

@@ -25,7 +25,8 @@ type sample struct {
 }
 
 type inner struct {
-	Depth int `mapstructure:"depth"`
+	Depth int     `mapstructure:"depth" positive:"true"`
+	Share float64 `mapstructure:"share" positive:"true"`
 }
 
 type span struct{ low, high int }
@@ -47,13 +48,13 @@ on: true
 list: single
 spans: [1-3, 5-9]
 inner: &i {depth: 2}
-many: [*i, {depth: 4}]
+many: [*i, {depth: 4, share: 0.5}]
 extra: {level: [1, 9]}
 `), &got)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "{demo 7 18446744073709551615 0.5 true [single] [{1 3} {5 9}] {2} [{2} {4}] map[level:[1 9]] 3}"
+	want := "{demo 7 18446744073709551615 0.5 true [single] [{1 3} {5 9}] {2 0} [{2 0} {4 0.5}] map[level:[1 9]] 3}"
 	rate := *got.Rate
 	got.Rate = nil
 	text := strings.Replace(fmt.Sprint(got), "<nil>", fmt.Sprint(rate), 1)
@@ -76,8 +77,8 @@ func TestErrorsNameFileLineFieldFoundAndAllowed(t *testing.T) {
 	for text, want := range map[string]string{
 		"name: a\ncoutn: 3\n":             "a.yaml:2: unknown field coutn; allowed here: " + all,
 		"Name: a\n":                       "a.yaml:1: unknown field Name; allowed here: " + all,
-		"inner:\n  depht: 1\n":            "a.yaml:2: unknown field inner.depht; allowed here: depth",
-		"many:\n- depth: 1\n- deep: 1\n":  "a.yaml:3: unknown field many[1].deep; allowed here: depth",
+		"inner:\n  depht: 1\n":            "a.yaml:2: unknown field inner.depht; allowed here: depth, share",
+		"many:\n- depth: 1\n- deep: 1\n":  "a.yaml:3: unknown field many[1].deep; allowed here: depth, share",
 		"count: 1\nname: a\ncount: 2\n":   "a.yaml:3: not valid YAML: mapping key \"count\" already defined at line 1",
 		"\ncount: many\n":                 `a.yaml:2: count is "many"; allowed: a whole number`,
 		"count: 1.5\n":                    `a.yaml:1: count is "1.5"; allowed: a whole number`,
@@ -86,13 +87,15 @@ func TestErrorsNameFileLineFieldFoundAndAllowed(t *testing.T) {
 		"on: 3\n":                         `a.yaml:1: on is "3"; allowed: true or false`,
 		"name: [a]\n":                     "a.yaml:1: name is a list; allowed: a single value",
 		"inner: 3\n":                      `a.yaml:1: inner is "3"; allowed: a mapping of fields`,
+		"inner:\n  depth: 0\n":            "a.yaml:2: inner.depth is 0; allowed: a whole number from 1 on",
+		"many: [{share: 0.0}]\n":          "a.yaml:1: many[0].share is 0.0; allowed: a number above 0",
 		"list: {a: 1}\n":                  "a.yaml:1: list is a mapping; allowed: a list",
 		"list: [a,\n  ]\nspans: [1-2, x]": `a.yaml:3: spans[1] is "x"; allowed: a range like 1-10`,
 		"list:\n- a\n-\n":                 "a.yaml:3: list[1] is empty; allowed: a value",
 		"extra: {Level: [1]}\n":           `a.yaml:1: the name of extra.Level is "Level"; allowed: lower-case words without dots, brackets and spaces`,
 		"- a\n":                           "a.yaml:1: the file is a list; allowed: a mapping of fields",
 		"name: a\n---\nname: b\n":         "a.yaml:2: the file is more than one document; allowed: a single document",
-		"inner:\n  <<: {deep: 1}\n":       "a.yaml:2: unknown field inner.deep; allowed here: depth",
+		"inner:\n  <<: {deep: 1}\n":       "a.yaml:2: unknown field inner.deep; allowed here: depth, share",
 		"name: 'a\n":                      "a.yaml:2: not valid YAML: found unexpected end of stream",
 		"name: a\n\tcount: 3\n":           "a.yaml:2: not valid YAML: found a tab character that violates indentation",
 		"many: &m\n- *m\n":                "a.yaml:1: not valid YAML: anchor 'm' value contains itself",

@@ -24,13 +24,13 @@ type Options struct {
 	Commit string `json:"commit" yaml:"commit" mapstructure:"commit"`
 	// Rate is the probability of random commits, above 0 up to 1; 0 means the
 	// default.
-	Rate float64 `json:"rate" yaml:"rate" mapstructure:"rate"`
+	Rate float64 `json:"rate" yaml:"rate" mapstructure:"rate" positive:"true"`
 	// Latency is in cycles; 0 means the default of the policy.
-	Latency uint64 `json:"latency" yaml:"latency" mapstructure:"latency"`
+	Latency uint64 `json:"latency" yaml:"latency" mapstructure:"latency" positive:"true"`
 	// Capacity is how many stores a buffer holds, or, with the engine "pages", how
 	// many pages between the turns of its core; 0 means the default. With a capacity
 	// that no thread reaches the buffers are unbounded.
-	Capacity int `json:"capacity" yaml:"capacity" mapstructure:"capacity"`
+	Capacity int `json:"capacity" yaml:"capacity" mapstructure:"capacity" positive:"true"`
 }
 
 // Values of Options.Engine.

@@ -13,6 +13,9 @@ import (
 func Load(out io.Writer, name string, in io.Reader) error {
 	l := loader{w: NewWriter(out), name: name}
 	lines := bufio.NewReaderSize(in, 1<<16)
+	if start, _ := lines.Peek(len(textHeader)); string(start) != textHeader {
+		return errors.Join(l.headerError(), l.w.Close())
+	}
 	err := l.loadAll(lines)
 	if err != nil && !errors.Is(err, errText) {
 		err = errText.Wrap(err, name, l.at, "the line cannot be read")
@@ -44,11 +47,15 @@ func (l *loader) loadAll(in *bufio.Reader) error {
 	}
 }
 
+func (l *loader) headerError() error {
+	return errText.New(l.name, 1, "the first line is not \""+textHeader+"\"")
+}
+
 func (l *loader) loadLine(text string) error {
 	switch {
 	case l.at == 1:
 		if text != textHeader {
-			return errText.New(l.name, 1, "the first line is not \""+textHeader+"\"")
+			return l.headerError()
 		}
 		return nil
 	case strings.HasPrefix(text, "chunk kind="):
