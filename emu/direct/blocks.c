@@ -15,7 +15,7 @@
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
 // The number of instructions that may run before a reason to stop has to be looked for.
-static int64_t free_instructions(const struct direct_engine *e) {
+int64_t direct_free_instructions(const struct direct_engine *e) {
   int64_t now = (int64_t)direct_instructions_now(e);
   int64_t n = least(e->instructions_left, e->most - now);
   if (e->halt_at && (int64_t)e->halt_at >= now) n = least(n, (int64_t)e->halt_at - now);
@@ -291,7 +291,7 @@ bool direct_run_blocks(struct direct_engine *e) {
     if (!b || !b->n) return ran;
     // Making a block may have taken the place of the one that was left.
     if (next == NEXT_BLOCK && epoch == e->units.epoch) connect(e, b);
-    int64_t instructions = free_instructions(e);
+    int64_t instructions = direct_free_instructions(e);
     if (b->n > instructions || b->cost > e->cycles_left) return ran;
     int64_t cycles = least(least(instructions, e->cycles_left) - BLOCK_COST, GRANT_MOST);
     if (e->log.what) {

@@ -306,6 +306,7 @@ void direct_blocks_close(struct direct_engine *e);
 void direct_blocks_drop_page(struct direct_engine *e, uint64_t page);
 void direct_blocks_drop_address(struct direct_engine *e, uint64_t va);
 bool direct_run_blocks(struct direct_engine *e);
+int64_t direct_free_instructions(const struct direct_engine *e);
 
 // ---- step.c: one instruction --------------------------------------------------------------------
 
@@ -321,6 +322,7 @@ enum direct_stop direct_fault(struct direct_engine *e);
 
 enum direct_stop direct_emulate(struct direct_engine *e, const struct direct_insn *in);
 enum direct_stop direct_string(struct direct_engine *e, const struct direct_insn *in);
+uint64_t direct_string_iterations(struct direct_engine *e, const struct direct_insn *in, uint64_t most);
 enum direct_stop direct_emulate_float(struct direct_engine *e, const struct direct_insn *in);
 void direct_cpuid(const struct direct_engine *e, uint32_t leaf, uint32_t subleaf, uint32_t out[4]);
 enum direct_stop direct_approximate(struct direct_engine *e, const struct direct_insn *in);
@@ -384,6 +386,7 @@ enum direct_stop direct_step_at(struct direct_engine *e, uint64_t pc);
 void direct_inside_init(struct direct_engine *e);
 enum direct_stop direct_inside_begin(struct direct_engine *e);
 enum direct_stop direct_inside_end(struct direct_engine *e, uint64_t pc);
+int64_t direct_highest_cost(const struct direct_engine *e);
 
 // ---- buffers.c ----------------------------------------------------------------------------------------
 

@@ -48,10 +48,13 @@ static void set_fault(void *engine, uint64_t address, enum heddle_access access,
   e->fault_address = address;
 }
 
-static uint32_t highest_cost(void *engine) {
-  const struct direct_costs *c = &((struct direct_engine *)engine)->costs;
-  return c->instruction + c->memory + c->divide + c->atomic + c->fence + c->sqrt + c->transcendental + c->check;
+// Cycles that no instruction costs more than.
+int64_t direct_highest_cost(const struct direct_engine *e) {
+  const struct direct_costs *c = &e->costs;
+  return (int64_t)c->instruction + c->memory + c->divide + c->atomic + c->fence + c->sqrt + c->transcendental + c->check;
 }
+
+static uint32_t highest_cost(void *engine) { return (uint32_t)direct_highest_cost(engine); }
 
 static bool at_limit(void *engine) {
   const struct direct_engine *e = engine;
@@ -100,7 +103,7 @@ enum direct_stop direct_inside_begin(struct direct_engine *e) {
 
 // Reports whether the run ends inside the instruction at pc, see heddle_inside_end.
 enum direct_stop direct_inside_end(struct direct_engine *e, uint64_t pc) {
-  bool near = !e->instructions_left || e->cycles_left < (int64_t)highest_cost(e);
+  bool near = !e->instructions_left || e->cycles_left < direct_highest_cost(e);
   if (!e->inside.choice || !near) return STOP_NONE;
   direct_float_park(e);
   enum heddle_stop why = heddle_inside_end(&e->inside, pc);

@@ -96,6 +96,22 @@ static enum direct_stop step(struct direct_engine *e, struct direct_unit *u) {
   return !why && pauses(e, in) ? STOP_PAUSE : why;
 }
 
+// Executes iterations of a repeated instruction at once, before each of which, and before the one after
+// them, the run has no reason to stop.
+static void repeat(struct direct_engine *e, const struct direct_insn *in) {
+  if (in->class != CLASS_STRING || in->kind != KIND_REP || e->log.what || e->buffers || e->private_pages) return;
+  if (e->steps_only || (e->flags & FLAG_TF)) return;
+  int64_t most = direct_free_instructions(e) - 1, cycles = e->cycles_left - direct_highest_cost(e);
+  if (in->cost && cycles / in->cost < most) most = cycles / in->cost;
+  if (most <= 0) return;
+  int64_t n = (int64_t)direct_string_iterations(e, in, (uint64_t)most);
+  if (!n) return;
+  e->instructions_left -= n;
+  e->cycles_left -= n * in->cost;
+  e->repeated += (uint64_t)n;
+  e->boundary = true;
+}
+
 static void drop_stale(struct direct_engine *e) {
   if (!e->ram->nstale) return;
   direct_float_park(e);
@@ -125,6 +141,7 @@ static enum direct_stop execute(struct direct_engine *e) {
     if (e->log.what && direct_atomic_stops(e, &u->in)) return STOP_BREAKPOINT;
     if (stops_before(e, &u->in)) return STOP_SYNC;
     if (e->log.what) direct_log_unit_code(e, u);
+    repeat(e, &u->in);
     why = step(e, u);
     if (why) return why;
   }
