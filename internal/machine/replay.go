@@ -41,12 +41,12 @@ var (
 	errReplayLevel = errs.Define("trace-needs-newer-processor",
 		"the trace {file} cannot be replayed here: its run has a processor of level {level}, whose instructions this host's processor lacks",
 		"The engine direct has the host's processor execute the instructions of the run.",
-		"Replay it on an x86-64 host with AVX2, or record the run again with --cpu x86-64-v2.")
+		"Replay it on an x86-64 host with AVX2, or record the run again with heddle record --cpu x86-64-v2.")
 
 	errNotFollowed = errs.Define("level-cannot-be-followed",
-		"the instructions of the run in {file} cannot be followed: its processor is of level {level}, and slices, preconditions and reproduction from branches know those of x86-64-v2; record it with --cpu x86-64-v2",
+		"the instructions of the run in {file} cannot be followed: its processor is of level {level}, and slices, preconditions and reproduction from branches know those of x86-64-v2; record it with heddle record --cpu x86-64-v2",
 		"These analyses have libVEX translate instructions, without AVX: it would take LZCNT for BSR.",
-		"Record the run again with --cpu x86-64-v2. Races, memory traces, replays and the debugger work with every level.")
+		"Record the run again with heddle record --cpu x86-64-v2. Races, memory traces, replays and the debugger work with every level.")
 )
 
 // CheckFollowed refuses a recorded run whose instructions the analyses by libVEX do not know.
