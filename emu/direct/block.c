@@ -164,6 +164,10 @@ static void empty_region(struct direct_engine *e, unsigned region) {
   e->units.epoch++;
 }
 
+void direct_blocks_drop_all(struct direct_engine *e) {
+  for (unsigned r = 0; r < REGIONS; r++) empty_region(e, r);
+}
+
 // Drops the blocks of all address spaces that have instructions in the page of the address.
 void direct_blocks_drop_address(struct direct_engine *e, uint64_t va) {
   struct direct_blocks *a = e->blocks;
@@ -192,20 +196,27 @@ static bool has_simple_store(const struct direct_insn *in) {
   return fits && in->mnemonic != ZYDIS_MNEMONIC_FBSTP;
 }
 
+// Reports whether blocks have atomic instructions and fences: nothing has to be done before or after
+// one, and no run stops at one.
+static bool has_atomics(const struct direct_engine *e) {
+  return !e->buffers && !e->private_pages && !e->stops_at_sync && !(e->log.what & (LOG_ATOMICS | LOG_UNITS));
+}
+
 // Reports whether translated code has the instruction; otherwise C executes it.
 static bool is_translated(const struct direct_engine *e, const struct direct_insn *in) {
   bool memory = in->what & INSN_MEMORY;
   if (memory && (!in->size || in->size > 64)) return false;
   if (e->buffers && !has_simple_store(in)) return false;
   if (e->private_pages && in->order) return false;
+  if ((in->what & (INSN_ATOMIC | INSN_FENCE)) && !has_atomics(e)) return false;
   switch ((enum direct_class)in->class) {
     case CLASS_NATIVE:
       // BT of a register in memory has an address that depends on the register.
-      if (in->what & (INSN_ATOMIC | INSN_FENCE | INSN_BIT_STRING)) return false;
+      if (in->what & INSN_BIT_STRING) return false;
       if ((in->what & INSN_HIGH_BYTE) && (memory || (in->what & INSN_ADDRESS))) return false;
       return !(in->what & INSN_FLAGS_BY_COUNT) || is_counted_simply(in);
     case CLASS_NOTHING:
-      return !(in->what & INSN_FENCE);
+      return true;
     case CLASS_JUMP:
     case CLASS_JUMP_IF:
       return is_canonical(in->target);

@@ -76,6 +76,9 @@ func randomInsn(rnd *rand.Rand, forms []form, level arch.Level) []byte {
 		for range 9 {
 			insn = append(insn, byte(rnd.Uint32()))
 		}
+		if locked := append([]byte{0xf0}, insn...); f.memory && !f.vex && rnd.IntN(2) == 0 && Inspect(level, locked, oracleCode).Length != 0 {
+			insn = locked
+		}
 		i := Inspect(level, insn, oracleCode)
 		if i.Length == 0 || i.Mnemonic != f.mnemonic || i.branches() && rnd.IntN(8) != 0 {
 			continue

@@ -253,6 +253,7 @@ struct direct_engine {
   bool alone;                      // an instruction is executed on its own
   const struct direct_insn *running;  // the instruction that is executed on its own
   bool has_run;                    // a guest's instruction
+  bool stops_at_sync;              // a run with RUN_SYNC: no block has atomic instructions or fences from then on
 
   // A fault that the host raised in translated code, see signals.c.
   uint32_t host_vector;
@@ -304,6 +305,7 @@ void direct_check_units(struct direct_engine *e);
 bool direct_blocks_init(struct direct_engine *e);
 void direct_blocks_close(struct direct_engine *e);
 void direct_blocks_drop_page(struct direct_engine *e, uint64_t page);
+void direct_blocks_drop_all(struct direct_engine *e);
 void direct_blocks_drop_address(struct direct_engine *e, uint64_t va);
 bool direct_run_blocks(struct direct_engine *e);
 int64_t direct_free_instructions(const struct direct_engine *e);

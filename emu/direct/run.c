@@ -201,6 +201,10 @@ enum direct_stop direct_run(struct direct_engine *e, const struct direct_limit *
   e->instruction_limit = e->instructions_left = limited(limit->instructions);
   e->cycle_limit = e->cycles_left = limited(limit->cycles);
   e->run_flags = limit->flags;
+  if ((limit->flags & RUN_SYNC) && !e->stops_at_sync) {
+    e->stops_at_sync = true;
+    direct_blocks_drop_all(e);
+  }
   e->pause_from = limit->pause_from;
   e->passed = e->pass_sync = limit->flags & RUN_PASS;
   e->boundary = true;
