@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/heddle-dmt/heddle/emu/engines"
 	"github.com/heddle-dmt/heddle/memmodel"
 	"github.com/heddle-dmt/heddle/memmodel/explore"
 	"github.com/heddle-dmt/heddle/memmodel/litmus"
@@ -54,10 +55,16 @@ func textsOf(all []classic) []string {
 
 func classicTexts(t testing.TB) []string { return textsOf(classics(t)) }
 
+// TestClassics runs on every engine.
 func TestClassics(t *testing.T) {
+	for _, engine := range []string{engines.Direct, engines.Unicorn} {
+		t.Run(engine, func(t *testing.T) { testClassics(t, newMachineOn(t, engine)) })
+	}
+}
+
+func testClassics(t *testing.T, m *explore.Machine) {
 	all := classicsAndSplit(t)
 	tests, codes := parseAll(t, textsOf(all))
-	m := newMachine(t)
 	for i, test := range tests {
 		for _, model := range memmodel.Models() {
 			r, err := m.Explore(test, codes[i], explore.Options{Model: model})

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/emu/engines"
 	"github.com/heddle-dmt/heddle/internal/testsize"
 	"github.com/heddle-dmt/heddle/memmodel"
 	"github.com/heddle-dmt/heddle/memmodel/axiomatic"
@@ -98,9 +100,22 @@ func parseAll(t testing.TB, texts []string) ([]*litmus.Test, [][]litmus.Code) {
 	return tests, codes
 }
 
+// newMachine starts a machine on the engine direct, or on Unicorn if the host has no other.
 func newMachine(t testing.TB) *explore.Machine {
 	t.Helper()
-	m, err := explore.NewMachine()
+	engine := engines.Direct
+	if engines.Check(engine, arch.V2) != nil {
+		engine = engines.Unicorn
+	}
+	return newMachineOn(t, engine)
+}
+
+func newMachineOn(t testing.TB, engine string) *explore.Machine {
+	t.Helper()
+	if p := engines.Check(engine, arch.V2); p != nil {
+		t.Skipf("the engine %s: %s is allowed", engine, p.Allowed)
+	}
+	m, err := explore.NewMachine(engine)
 	if err != nil {
 		t.Fatal(err)
 	}

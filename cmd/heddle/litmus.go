@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/emu/engines"
 	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/internal/infile"
 	"github.com/heddle-dmt/heddle/memmodel"
@@ -34,6 +36,7 @@ const exitUnexpected = 1
 // litmusFlags are the flags of `heddle litmus`.
 type litmusFlags struct {
 	model, expect       string
+	engine              string
 	json, stats, check  bool
 	random, seed, limit uint64
 }
@@ -66,6 +69,7 @@ that satisfy the condition. The status is 1 when outcomes are not those of
 	}
 	flags := c.Flags()
 	flags.StringVar(&f.model, "model", "tso", "memory `MODEL`: "+strings.Join(memmodel.Names(), ", "))
+	flags.StringVar(&f.engine, "engine", engines.Auto, "`ENGINE` that executes instructions: "+strings.Join(engines.Names(), ", "))
 	flags.StringVar(&f.expect, "expect", "", "compare with the results in `FILE`, as herd7, litmus7 or heddle litmus printed them")
 	flags.BoolVar(&f.check, "check", false, "compare with what the model's axioms allow, and print an execution of each difference")
 	flags.BoolVar(&f.json, "json", false, "print the results as JSON")
@@ -91,6 +95,9 @@ func (a *app) litmus(f litmusFlags, files []string) error {
 	if !ok {
 		return errFlag.New("model", fmt.Sprintf("%q", f.model), strings.Join(memmodel.Names(), ", "))
 	}
+	if p := engines.Check(f.engine, arch.V2); p != nil {
+		return errFlag.New(p.Field, p.Found, p.Allowed)
+	}
 	r := &litmusRun{app: a, litmusFlags: f, model: model}
 	if f.expect != "" {
 		text, err := readText(f.expect)
@@ -105,7 +112,7 @@ func (a *app) litmus(f litmusFlags, files []string) error {
 	if err != nil {
 		return err
 	}
-	if r.machine, err = explore.NewMachine(); err != nil {
+	if r.machine, err = explore.NewMachine(f.engine); err != nil {
 		return err
 	}
 	defer r.machine.Close()

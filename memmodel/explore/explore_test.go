@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/heddle-dmt/heddle/emu/engines"
 	"github.com/heddle-dmt/heddle/memmodel"
 	"github.com/heddle-dmt/heddle/memmodel/litmus"
 )
@@ -56,7 +57,7 @@ func load(t testing.TB, text string) (*litmus.Test, []litmus.Code) {
 
 func newMachine(t testing.TB) *Machine {
 	t.Helper()
-	m, err := NewMachine()
+	m, err := NewMachine(engines.Auto)
 	if err != nil {
 		t.Fatal(err)
 	}

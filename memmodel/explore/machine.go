@@ -5,8 +5,8 @@ import (
 
 	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/emu/engines"
 	"github.com/heddle-dmt/heddle/emu/mem"
-	"github.com/heddle-dmt/heddle/emu/uc"
 	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/memmodel/litmus"
 )
@@ -38,21 +38,21 @@ type Machine struct {
 	taken []emu.MemoryAccess
 }
 
-// NewMachine starts a processor.
-func NewMachine() (*Machine, error) {
+// NewMachine starts a processor on the engine of that name, for which engines.Check has returned nil.
+func NewMachine(engine string) (*Machine, error) {
 	m := &Machine{next: codeBase}
-	if err := m.startEngine(); err != nil {
+	if err := m.startEngine(engine); err != nil {
 		m.Close()
 		return nil, err
 	}
 	return m, nil
 }
 
-func (m *Machine) startEngine() (err error) {
+func (m *Machine) startEngine(engine string) (err error) {
 	if m.ram, err = mem.NewRAM(64 << 20); err != nil {
 		return err
 	}
-	if m.cpu, err = uc.NewCPU(m.ram, 1, arch.DefaultCosts()); err != nil {
+	if m.cpu, err = engines.New(engine, arch.V2, m.ram, 1, arch.DefaultCosts()); err != nil {
 		return err
 	}
 	if m.log, err = m.cpu.LogAccesses(); err != nil {
