@@ -189,17 +189,38 @@ void heddle_sse_restore_lengths(struct heddle_cpu *cpu, const uint64_t lengths[2
   uc_reg_write(cpu->engine.uc, UC_X86_REG_RDX, &lengths[1]);
 }
 
-// Stores zeros that the instruction stores on a processor and the engine leaves out.
-static void store_zeros(struct heddle_cpu *cpu, uint64_t at, size_t n) {
-  static const uint8_t zeros[8];
+// Stores bytes that the instruction stores on a processor, and the engine leaves out or has others for.
+static void store_bytes(struct heddle_cpu *cpu, uint64_t at, const uint8_t *bytes, size_t n) {
   size_t done;
-  if (!heddle_space_write(cpu->space, at, zeros, n, &done)) heddle_mem_add_store(&cpu->logs.memory, at, n);
+  if (!heddle_space_write(cpu->space, at, bytes, n, &done)) heddle_mem_add_store(&cpu->logs.memory, at, n);
 }
 
-// The fields of an FXSAVE image that the engine leaves as they were: the last opcode, and the bytes
-// after each x87 register.
+static void store_zeros(struct heddle_cpu *cpu, uint64_t at, size_t n) {
+  static const uint8_t zeros[8];
+  store_bytes(cpu, at, zeros, n);
+}
+
+// The fields of an x87 environment (SDM volume 1, figures 8-9 and 8-12): reserved ones have all bits set,
+// and the addresses of the last instruction and its operand are 0, as in the image of FXSAVE.
+static void complete_environment(struct heddle_cpu *cpu, uint64_t at, bool in_16_bits) {
+  static const uint8_t ones[2] = {0xff, 0xff};
+  if (in_16_bits) {
+    store_zeros(cpu, at + 6, 8);
+    return;
+  }
+  for (unsigned i = 2; i <= 10; i += 4) store_bytes(cpu, at + i, ones, 2);
+  store_zeros(cpu, at + 12, 8);
+  store_zeros(cpu, at + 20, 6);
+  store_bytes(cpu, at + 26, ones, 2);
+}
+
+// The fields of an FXSAVE image that are 0 and that the engine leaves as they were, or has other values
+// for: the opcode and the addresses of the last x87 instruction and its operand, as on AMD's processors
+// without a pending exception, and the bytes after each x87 register.
 static void complete_fxsave(struct heddle_cpu *cpu, uint64_t at) {
   store_zeros(cpu, at + 6, 2);
+  store_zeros(cpu, at + 8, 8);
+  store_zeros(cpu, at + 16, 8);
   for (unsigned i = 0; i < 8; i++) store_zeros(cpu, at + 32 + 16 * i + 10, 6);
 }
 
@@ -232,6 +253,7 @@ static void show_flags(struct heddle_cpu *cpu, const ZydisDecodedInstruction *in
     case ZYDIS_MNEMONIC_FNSTENV:
     case ZYDIS_MNEMONIC_FNSAVE:
       show_in_memory(cpu, shown->at + (in->operand_width == 16 ? 2 : 4), 2, shown->flags.x87);
+      complete_environment(cpu, shown->at, in->operand_width == 16);
       break;
     default:  // FXSAVE
       complete_fxsave(cpu, shown->at);
