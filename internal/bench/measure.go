@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -24,14 +25,16 @@ var measurements = []func(*setting) (result, error){
 	tsoLoop("exact", 0.25), tsoPbzip2("exact", 0.12), tsoLoop("pages", 0.6), tsoPbzip2("pages", 0.6),
 	symbolicSpeed, symbolicMemory, slicingSpeed, simplificationSpeed, preconditionCheck,
 	frostPipeline, frostSetUp,
+	directPbzip2, directZstd, directFFT, directPython, directStartUp, directBranches, directMemoryTrace, directTSO, directRaces,
 	reproduced("bbuf", 2), reproduced("racey1", 20), reproduced("racey2", 60), reproduced("racey3", 180),
 	solvedByZ3("bbuf", 52), solvedByZ3("sbuf", 1), solvedByZ3("pfscan", 1), solvedByZ3("pbzip2", 1), solvedByZ3("racey1", 267), symbolicTraces, branchesReproduced,
 }
 
 // timing is one run of a command.
 type timing struct {
-	wall   time.Duration
-	maxRSS int64 // bytes
+	wall      time.Duration
+	processor time.Duration // of the user and of the system
+	maxRSS    int64         // bytes
 	summary
 }
 
@@ -57,6 +60,7 @@ func runCommand(command ...string) (timing, error) {
 	if err != nil {
 		return t, fmt.Errorf("%v: %w", command, err)
 	}
+	t.processor = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 	t.maxRSS = cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss << 10
 	return t, nil
 }
@@ -79,19 +83,21 @@ func (s *setting) underHeddle(prefix, options []string, command ...string) (timi
 
 // best is the shortest of several timings.
 func best(times []timing) timing {
-	least := times[0]
-	for _, t := range times {
-		if t.wall < least.wall {
-			least = t
-		}
-	}
-	return least
+	return slices.MinFunc(times, func(a, b timing) int { return cmp.Compare(a.wall, b.wall) })
 }
 
 // inTurn runs both several times, one after the other, and returns the best of
 // each.
 func (s *setting) inTurn(one, other func() (timing, error)) (timing, timing, error) {
-	var ones, others []timing
+	ones, others, err := s.turns(one, other)
+	if err != nil {
+		return timing{}, timing{}, err
+	}
+	return best(ones), best(others), nil
+}
+
+// turns runs both several times, one after the other.
+func (s *setting) turns(one, other func() (timing, error)) (ones, others []timing, err error) {
 	for range s.repeat {
 		for _, side := range []struct {
 			run  func() (timing, error)
@@ -99,12 +105,12 @@ func (s *setting) inTurn(one, other func() (timing, error)) (timing, timing, err
 		}{{one, &ones}, {other, &others}} {
 			t, err := side.run()
 			if err != nil {
-				return timing{}, timing{}, err
+				return nil, nil, err
 			}
 			*side.into = append(*side.into, t)
 		}
 	}
-	return best(ones), best(others), nil
+	return ones, others, nil
 }
 
 // against is heddle's speed on a command as a share of qemu-x86_64's. The prefix
