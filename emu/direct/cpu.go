@@ -2,7 +2,7 @@ package direct
 
 /*
 #cgo CFLAGS: -std=c11 -O2 -Wall -Wextra -Werror -I${SRCDIR}/../mem -I${SRCDIR}/../memlog -I${SRCDIR}/../insn -I${SRCDIR}/../stores
-#cgo LDFLAGS: -lZydis -lm -lpthread
+#cgo LDFLAGS: -lZydis -lpthread
 #include <stdlib.h>
 #include "engine.h"
 
