@@ -75,11 +75,17 @@ bool heddle_is_narrow_exchange(const ZydisDecodedInstruction *in) {
   return in->mnemonic == ZYDIS_MNEMONIC_CMPXCHG && in->operand_width == 32;
 }
 
+// Reports whether it is a CMPXCHG8B or CMPXCHG16B: the engine computes the flags that these leave alone
+// from an operation that may not be the last one.
+static bool is_wide_exchange(const ZydisDecodedInstruction *in) {
+  return in->mnemonic == ZYDIS_MNEMONIC_CMPXCHG8B || in->mnemonic == ZYDIS_MNEMONIC_CMPXCHG16B;
+}
+
 enum heddle_special heddle_special_of(const ZydisDecodedInstruction *in) {
   if (is_x87(in) || moves_flags_by_ah(in) || is_far(in) || is_iret(in) || is_reserved_nop(in)) return HEDDLE_SPECIAL_EMULATED;
   if (in->mnemonic == ZYDIS_MNEMONIC_INT1) return HEDDLE_SPECIAL_EMULATED;
-  return is_approximation(in) || drops_many(in) || heddle_is_narrow_exchange(in) ? HEDDLE_SPECIAL_CORRECTED
-                                                                                 : HEDDLE_SPECIAL_NONE;
+  bool corrected = is_approximation(in) || drops_many(in) || heddle_is_narrow_exchange(in) || is_wide_exchange(in);
+  return corrected ? HEDDLE_SPECIAL_CORRECTED : HEDDLE_SPECIAL_NONE;
 }
 
 // Reports whether the upper half of RAX is zero after the code before a CMPXCHG in its block, so that the
@@ -257,6 +263,7 @@ enum heddle_stop heddle_special_before(struct heddle_cpu *cpu, uint64_t pc, cons
     b->accumulator = get_reg(cpu, UC_X86_REG_RAX);
     if (!has_memory(in)) b->destination = get_reg(cpu, register_of(rm_of(in)));
   }
+  if (is_wide_exchange(in)) b->rflags = get_reg(cpu, UC_X86_REG_RFLAGS);
   if (!is_approximation(in)) return HEDDLE_STOP_NONE;
   b->flags = heddle_float_flags(cpu);
   if (!has_memory(in)) {
@@ -273,6 +280,12 @@ static void correct_exchange(struct heddle_cpu *cpu, const ZydisDecodedInstructi
   bool equal = get_reg(cpu, UC_X86_REG_RFLAGS) & FLAG_ZF;
   if (equal && (has_memory(in) || rm_of(in))) set_reg(cpu, UC_X86_REG_RAX, b->accumulator);
   if (!equal && !has_memory(in) && rm_of(in)) set_reg(cpu, register_of(rm_of(in)), b->destination);
+}
+
+// CMPXCHG8B and CMPXCHG16B change ZF alone.
+static void correct_flags(struct heddle_cpu *cpu, const struct heddle_before *b) {
+  uint64_t zero = get_reg(cpu, UC_X86_REG_RFLAGS) & FLAG_ZF;
+  set_reg(cpu, UC_X86_REG_RFLAGS, (b->rflags & ~(uint64_t)FLAG_ZF) | zero);
 }
 
 // The engine has loaded the operand, and changed flags in MXCSR that the instruction does not.
@@ -292,6 +305,7 @@ static void correct_approximation(struct heddle_cpu *cpu, const ZydisDecodedInst
 // The engine has executed the instruction: corrects its result.
 void heddle_special_correct(struct heddle_cpu *cpu, const ZydisDecodedInstruction *in, const struct heddle_before *b) {
   if (heddle_is_narrow_exchange(in)) correct_exchange(cpu, in, b);
+  else if (is_wide_exchange(in)) correct_flags(cpu, b);
   else if (is_approximation(in)) correct_approximation(cpu, in, b);
   else set_reg(cpu, UC_X86_REG_RSP, get_reg(cpu, UC_X86_REG_RSP) + 0x10000);  // imm16, taken as a negative number
 }

@@ -18,6 +18,7 @@ struct heddle_before {
   uint64_t at;          // of the operand in memory
   uint32_t operand[4];  // the one in a register
   struct heddle_float_flags flags;
+  uint64_t rflags;
 };
 
 enum heddle_special heddle_special_of(const ZydisDecodedInstruction *in);
