@@ -28,6 +28,7 @@ import (
 	"unsafe"
 
 	"github.com/heddle-dmt/heddle/emu/arch"
+	_ "github.com/heddle-dmt/heddle/emu/mem" // core.c calls its functions
 )
 
 // Kind is the kind of an Entry.

@@ -195,10 +195,11 @@ func Make(name string, r *trace.Reader, o Options) (*Report, error) {
 	}
 	m.report.Args = m.names.args
 	m.run, err = stream.New(r, stream.Options{Order: o.Order, Values: o.Benign != Keep, Race: m.found})
-	if err == nil {
-		err = m.run.ReadAll()
-	}
 	if err != nil {
+		return nil, err
+	}
+	defer m.run.Close()
+	if err := m.run.ReadAll(); err != nil {
 		return nil, err
 	}
 	m.finish()
