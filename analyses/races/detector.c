@@ -12,10 +12,11 @@ void races_close(struct races_detector *d) {
   for (size_t i = 0; i < d->pages.room; i++) {
     if (!d->pages.keys[i]) continue;
     struct races_page *p = (struct races_page *)(uintptr_t)d->pages.values[i];
-    races_drop_shadow(p);
+    races_drop_shadow(d, p);
     free(p->content);
     free(p);
   }
+  races_free_memory(&d->memory);
   races_table_clear(&d->pages);
   for (size_t i = 0; i < d->nthreads; i++) free(d->threads[i].ended);
   free(d->threads);
@@ -46,7 +47,8 @@ void races_set_ended(struct races_detector *d, uint32_t thread, const uint32_t *
 // Reports whether two marks are of the same instance of an instruction.
 static bool is_same_instance(const struct races_mark *a, const struct races_mark *b) {
   const uint64_t instance = PC_MASK | UINT64_MAX << PART_SHIFT;
-  return !((a->what ^ b->what) & instance) && a->when == b->when && a->syncs == b->syncs && a->branches == b->branches;
+  return !((a->what ^ b->what) & instance) && a->when == b->when && a->order >> 32 == b->order >> 32 &&
+         a->calls >> 32 == b->calls >> 32;
 }
 
 // Notes a race, unless both are atomic, or it is that of the same two instructions at another byte.
@@ -66,7 +68,7 @@ static __attribute__((noinline)) void note_race(struct races_detector *d, const 
 static inline bool is_unordered(const struct races_mark *before, const struct races_thread *t, const struct races_mark *now) {
   uint32_t thread = races_thread_of(before);
   if (!races_is_used(before) || thread == races_thread_of(now)) return false;
-  return before->segment > (thread < t->nended ? t->ended[thread] : 0);
+  return races_segment_of(before) > (thread < t->nended ? t->ended[thread] : 0);
 }
 
 // The access at hand.
@@ -96,7 +98,7 @@ static inline void check_part(const struct present *a, unsigned word, unsigned p
   if (!a->write) {
     compare(a, &s->write, word, lo, RACES_WRITE_READ);
     if (!races_is_used(&s->read) || races_thread_of(&s->read) == races_thread_of(&a->mark)) s->read = a->mark;
-    else races_add_reader(a->shadow, word, part, &a->mark);
+    else races_add_reader(a->d, a->shadow, word, part, &a->mark);
     return;
   }
   if (races_is_used(&s->read)) {
@@ -112,7 +114,7 @@ static inline void check_part(const struct present *a, unsigned word, unsigned p
 
 // access_word where the bytes are not those of one part, or not yet.
 static __attribute__((noinline)) void access_parts(const struct present *a, unsigned word, unsigned lo, unsigned hi) {
-  races_divide(a->shadow, word, lo, hi);
+  races_divide(a->d, a->shadow, word, lo, hi);
   for (unsigned at = lo; at < hi; at++) {
     unsigned starts = a->shadow->starts[word];
     if (starts >> at & 1) check_part(a, word, races_part_number(starts, at), at);
@@ -153,14 +155,12 @@ static inline void begin_access(struct present *p, struct races_detector *d, con
                  (a->atomic ? FLAG_ATOMIC : 0) | (a->valued && a->write && a->value == a->old ? FLAG_SILENT : 0) |
                  (a->other ? FLAG_OTHER : 0) | (uint64_t)a->part << PART_SHIFT | (uint64_t)a->parts << PARTS_SHIFT;
   p->mark.when = a->at << THREAD_BITS | (a->thread & THREAD_MASK);
-  p->mark.segment = t->segment;
-  p->mark.syncs = (uint32_t)t->syncs;
-  p->mark.branches = branches < UINT32_MAX ? (uint32_t)branches : UINT32_MAX;
-  p->mark.stack = a->stack;
+  p->mark.order = t->segment | t->syncs << 32;
+  p->mark.calls = a->stack | (branches < UINT32_MAX ? branches : UINT32_MAX) << 32;
 }
 
 static inline void use_page(struct present *p, struct races_page *page) {
-  p->shadow = page->shadow ? page->shadow : races_new_shadow(page);
+  p->shadow = page->shadow ? page->shadow : races_new_shadow(p->d, page);
   p->page = page->number << PAGE_SHIFT;
 }
 

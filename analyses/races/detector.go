@@ -1,7 +1,7 @@
 package races
 
 /*
-#cgo CFLAGS: -std=c11 -O2 -Wall -Wextra -Werror -I${SRCDIR}/../../emu/memlog
+#cgo CFLAGS: -std=c11 -O2 -Wall -Wextra -Werror -I${SRCDIR}/../../emu/mem -I${SRCDIR}/../../emu/memlog
 #include "races.h"
 
 #cgo noescape races_access
@@ -201,7 +201,7 @@ func threadOf(m *C.struct_races_mark) int { return int(m.when & C.THREAD_MASK) }
 
 func toInstance(m *C.struct_races_mark) Instance {
 	return Instance{
-		PC: arch.Addr(m.what & C.PC_MASK), Thread: threadOf(m), Syncs: uint64(m.syncs), Branches: uint64(m.branches),
+		PC: arch.Addr(m.what & C.PC_MASK), Thread: threadOf(m), Syncs: uint64(m.order >> 32), Branches: uint64(m.calls >> 32),
 		Part: uint8(m.what >> C.PART_SHIFT & (MaxParts - 1)), Parts: uint8(m.what >> C.PARTS_SHIFT), At: uint64(m.when >> C.THREAD_BITS),
 	}
 }
@@ -209,6 +209,6 @@ func toInstance(m *C.struct_races_mark) Instance {
 func toSide(m *C.struct_races_mark) Side {
 	return Side{
 		Size: int(m.what >> C.SIZE_SHIFT & C.SIZE_MASK), Atomic: m.what&C.FLAG_ATOMIC != 0, Other: m.what&C.FLAG_OTHER != 0,
-		Stack: uint32(m.stack),
+		Stack: uint32(m.calls),
 	}
 }

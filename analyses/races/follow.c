@@ -371,6 +371,36 @@ static __attribute__((noinline)) void take_change(struct races_follower *f, cons
   }
 }
 
+// How many entries before an access its state is fetched from memory, first where the state is, and then what
+// that leads to.
+#define FETCH_FIRST 12u
+#define FETCH_SECOND 6u
+
+// Returns the shadow of an entry's access, or NULL if that is not at hand.
+static inline struct races_shadow *near_shadow(struct races_follower *f, const struct heddle_mem_entry *e) {
+  uint64_t number = e->addr >> PAGE_SHIFT;
+  struct races_near *near = near_at(f, number);
+  return e->kind <= HEDDLE_MEM_STORE && near->number == number && near->page ? near->page->shadow : NULL;
+}
+
+// Has the processor fetch the states of accesses that come soon.
+static inline void fetch_states(struct races_follower *f, const struct heddle_mem_entry *e) {
+  const struct heddle_mem_entry *first = e + FETCH_FIRST, *second = e + FETCH_SECOND;
+  unsigned word = (unsigned)(first->addr % PAGE_BYTES / WORD_SIZE);
+  struct races_shadow *s = near_shadow(f, first);
+  if (s) {
+    __builtin_prefetch(&s->states[word]);
+    __builtin_prefetch(&s->starts[word]);
+    __builtin_prefetch(&s->known[word]);
+    __builtin_prefetch(&s->more[word]);
+  }
+  word = (unsigned)(second->addr % PAGE_BYTES / WORD_SIZE);
+  s = near_shadow(f, second);
+  if (!s) return;
+  unsigned part = races_part_number(s->starts[word], (unsigned)(second->addr % WORD_SIZE));
+  if (part && s->more[word]) __builtin_prefetch(&s->more[word]->states[part - 1]);
+}
+
 // Takes entries of the log, of f->runner, up to the end or a stop; then the caller acts and continues behind
 // the entries that were taken, of which the number is returned.
 size_t races_follow(struct races_follower *f, const struct heddle_mem_entry *entries, size_t n, const uint8_t *bytes, uint32_t *stop) {
@@ -382,6 +412,7 @@ size_t races_follow(struct races_follower *f, const struct heddle_mem_entry *ent
       e++;
     } else {
       unsigned taken = e->size > 8 ? 2 : 1;
+      if (e + FETCH_FIRST < end) fetch_states(f, e);
       if (!f->runner) {
         *stop = RACES_STRAY;
         return (size_t)(e - entries);

@@ -29,11 +29,13 @@
 #define THREAD_BITS 20u
 #define THREAD_MASK (((uint32_t)1 << THREAD_BITS) - 1)
 
-// An access that is remembered.
+// An access that is remembered. It is copied word by word: processors are slow at reading words that have
+// just been written in pieces.
 struct races_mark {
-  uint64_t what;  // pc, size and flags
-  uint64_t when;  // thread, and above it the place in the trace
-  uint32_t segment, syncs, branches, stack;
+  uint64_t what;   // pc, size and flags
+  uint64_t when;   // thread, and above it the place in the trace
+  uint64_t order;  // segment, and above it the number of synchronization operations
+  uint64_t calls;  // stack, and above it branches
 };
 
 // The last write of some bytes and, of one thread, the last read since.
@@ -50,7 +52,7 @@ struct races_reads {
 // The states of a word's further parts in their order and, if several threads read some part, the
 // further reads of each part.
 struct races_parts {
-  uint32_t room;  // of states
+  uint32_t kind;  // room for 1, 3 or 7 states
   struct races_reads *reads;
   struct races_state states[];
 };
@@ -75,6 +77,13 @@ struct races_page {
 struct races_table {
   uint64_t *keys, *values;
   size_t n, room;
+};
+
+// Memory for shadows and parts, which is divided into pieces of a few sizes and freed as a whole.
+struct races_memory {
+  struct races_chunk *chunks;  // the last one first
+  size_t left;                 // bytes of it that were never used
+  void *freed[4];              // pieces that were freed, by size: each has the address of the next
 };
 
 // A thread, as far as accesses are compared.
@@ -107,6 +116,7 @@ struct races_found {
 struct races_detector {
   struct races_table pages;  // pointers to pages, by number
   struct races_page *last;   // that was found, or NULL
+  struct races_memory memory;
   struct races_thread *threads;
   size_t nthreads;
   struct races_found *found;  // races of the last access
@@ -123,13 +133,13 @@ void races_table_clear(struct races_table *t);
 // shadow.c
 struct races_page *races_page_at(struct races_detector *d, uint64_t number);
 struct races_page *races_known_page(struct races_detector *d, uint64_t number);
-struct races_shadow *races_new_shadow(struct races_page *p);
-void races_drop_shadow(struct races_page *p);
+struct races_shadow *races_new_shadow(struct races_detector *d, struct races_page *p);
+void races_drop_shadow(struct races_detector *d, struct races_page *p);
+void races_free_memory(struct races_memory *m);
 void races_forget(struct races_detector *d, uint64_t from, uint64_t to);
 void races_copy_page(struct races_detector *d, uint64_t to, uint64_t from, int64_t process);
-struct races_reads *races_further_reads(struct races_shadow *s, unsigned word, unsigned part);
-void races_add_reader(struct races_shadow *s, unsigned word, unsigned part, const struct races_mark *now);
-void races_divide(struct races_shadow *s, unsigned word, unsigned lo, unsigned hi);
+void races_add_reader(struct races_detector *d, struct races_shadow *s, unsigned word, unsigned part, const struct races_mark *now);
+void races_divide(struct races_detector *d, struct races_shadow *s, unsigned word, unsigned lo, unsigned hi);
 void races_remove_part(struct races_shadow *s, unsigned word, unsigned lo);
 
 // detector.c
@@ -143,9 +153,22 @@ void races_access_page(struct races_detector *d, const struct races_access *a, s
 static inline bool races_is_used(const struct races_mark *m) { return m->what & FLAG_USED; }
 static inline uint32_t races_thread_of(const struct races_mark *m) { return (uint32_t)m->when & THREAD_MASK; }
 
+// The number of bits of a byte.
+static inline unsigned races_bits(unsigned byte) {
+  byte = byte - (byte >> 1 & 0x55);
+  byte = (byte & 0x33) + (byte >> 2 & 0x33);
+  return (byte + (byte >> 4)) & 0x0f;
+}
+
 // The number of the part that begins at byte lo.
-static inline unsigned races_part_number(unsigned starts, unsigned lo) {
-  return (unsigned)__builtin_popcount(starts & ((1u << lo) - 1));
+static inline unsigned races_part_number(unsigned starts, unsigned lo) { return races_bits(starts & ((1u << lo) - 1)); }
+
+static inline uint32_t races_segment_of(const struct races_mark *m) { return (uint32_t)m->order; }
+
+// The list of further reads of a part, NULL if the word has none.
+static inline struct races_reads *races_further_reads(struct races_shadow *s, unsigned word, unsigned part) {
+  struct races_parts *m = s->more[word];
+  return m && m->reads ? &m->reads[part] : NULL;
 }
 
 // The state of a part, by its number.

@@ -3,11 +3,66 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "memory.h"
+
 // Allocates, or changes the size of, an array of n elements.
 void *races_allocate(void *p, size_t n, size_t size) {
   p = realloc(p, n * size);
   if (!p) abort();
   return p;
+}
+
+// ---- memory -------------------------------------------------------------------------------
+
+#define CHUNK_BYTES ((size_t)1 << 24)
+
+// The memory of a chunk is the host's own, in large pages if the host has them: accesses to shadows are all
+// over.
+struct races_chunk {
+  struct races_chunk *before;
+  uint64_t unused[7];  // pieces are aligned
+  uint8_t bytes[];
+};
+
+// Kinds of pieces: parts with room for 1, 3 and 7 states, and shadows.
+static const size_t piece_bytes[] = {
+    sizeof(struct races_parts) + sizeof(struct races_state), sizeof(struct races_parts) + 3 * sizeof(struct races_state),
+    sizeof(struct races_parts) + 7 * sizeof(struct races_state), sizeof(struct races_shadow)};
+static const unsigned parts_room[] = {1, 3, 7};
+
+#define SHADOW 3u
+
+// Returns a piece. It is zero if it is new, or was zero when it was freed.
+static void *take_piece(struct races_memory *m, unsigned kind) {
+  void *piece = m->freed[kind];
+  if (piece) {
+    memcpy(&m->freed[kind], piece, sizeof piece);
+    memset(piece, 0, sizeof(void *));
+    return piece;
+  }
+  if (m->left < piece_bytes[kind]) {
+    struct races_chunk *chunk = heddle_reserve(CHUNK_BYTES);
+    if (!chunk) abort();
+    heddle_advise_huge(chunk, CHUNK_BYTES);
+    chunk->before = m->chunks;
+    m->chunks = chunk;
+    m->left = CHUNK_BYTES - sizeof *chunk;
+  }
+  m->left -= piece_bytes[kind];
+  return m->chunks->bytes + m->left;
+}
+
+static void free_piece(struct races_memory *m, void *piece, unsigned kind) {
+  memcpy(piece, &m->freed[kind], sizeof piece);
+  m->freed[kind] = piece;
+}
+
+void races_free_memory(struct races_memory *m) {
+  for (struct races_chunk *c = m->chunks, *before; c; c = before) {
+    before = c->before;
+    heddle_unreserve(c, CHUNK_BYTES);
+  }
+  *m = (struct races_memory){0};
 }
 
 // ---- tables -------------------------------------------------------------------------------
@@ -96,44 +151,46 @@ struct races_page *races_page_at(struct races_detector *d, uint64_t number) {
   return d->last = p;
 }
 
-struct races_shadow *races_new_shadow(struct races_page *p) {
-  p->shadow = calloc(1, sizeof *p->shadow);
-  if (!p->shadow) abort();
-  return p->shadow;
+struct races_shadow *races_new_shadow(struct races_detector *d, struct races_page *p) {
+  return p->shadow = take_piece(&d->memory, SHADOW);
 }
 
-static void free_parts(struct races_shadow *s, unsigned word) {
+static void free_parts(struct races_detector *d, struct races_shadow *s, unsigned word) {
   struct races_parts *m = s->more[word];
   if (!m) return;
   for (unsigned i = 0; m->reads && i < WORD_SIZE; i++) free(m->reads[i].marks);
   free(m->reads);
-  free(m);
+  free_piece(&d->memory, m, m->kind);
   s->more[word] = NULL;
 }
 
 // Forgets all accesses to a page.
-void races_drop_shadow(struct races_page *p) {
+void races_drop_shadow(struct races_detector *d, struct races_page *p) {
   if (!p->shadow) return;
-  for (unsigned word = 0; word < PAGE_WORDS; word++) free_parts(p->shadow, word);
-  free(p->shadow);
+  for (unsigned word = 0; word < PAGE_WORDS; word++) free_parts(d, p->shadow, word);
+  memset(p->shadow, 0, sizeof *p->shadow);
+  free_piece(&d->memory, p->shadow, SHADOW);
   p->shadow = NULL;
 }
 
 // ---- parts --------------------------------------------------------------------------------
 
 static unsigned parts_in(const struct races_shadow *s, unsigned word) {
-  return (unsigned)__builtin_popcount(s->starts[word]);
+  return races_bits(s->starts[word]);
 }
 
-// Makes room for the states of n further parts, of which there are 1, 3 or 7.
-static struct races_parts *make_parts_room(struct races_shadow *s, unsigned word, unsigned n) {
-  struct races_parts *m = s->more[word];
-  unsigned room = n <= 1 ? 1 : n <= 3 ? 3 : 7;
-  if (m && m->room >= n) return m;
-  struct races_reads *reads = m ? m->reads : NULL;
-  m = races_allocate(m, 1, sizeof *m + room * sizeof *m->states);
-  m->room = room;
-  m->reads = reads;
+// Makes room for the states of n further parts.
+static struct races_parts *make_parts_room(struct races_detector *d, struct races_shadow *s, unsigned word, unsigned n) {
+  struct races_parts *old = s->more[word];
+  unsigned kind = n <= 1 ? 0 : n <= 3 ? 1 : 2;
+  if (old && parts_room[old->kind] >= n) return old;
+  struct races_parts *m = take_piece(&d->memory, kind);
+  memset(m, 0, piece_bytes[kind]);
+  if (old) {
+    memcpy(m, old, piece_bytes[old->kind]);
+    free_piece(&d->memory, old, old->kind);
+  }
+  m->kind = kind;
   return s->more[word] = m;
 }
 
@@ -141,12 +198,6 @@ static void make_reads(struct races_parts *m) {
   if (m->reads) return;
   m->reads = calloc(WORD_SIZE, sizeof *m->reads);
   if (!m->reads) abort();
-}
-
-// The list of further reads of a part, NULL if the word has none.
-struct races_reads *races_further_reads(struct races_shadow *s, unsigned word, unsigned part) {
-  struct races_parts *m = s->more[word];
-  return m && m->reads ? &m->reads[part] : NULL;
 }
 
 static struct races_reads copy_reads(const struct races_reads *from) {
@@ -166,8 +217,8 @@ static void append_read(struct races_reads *list, const struct races_mark *mark)
 }
 
 // Remembers the read of a thread that is not that of the state's.
-void races_add_reader(struct races_shadow *s, unsigned word, unsigned part, const struct races_mark *now) {
-  struct races_parts *m = make_parts_room(s, word, 0);
+void races_add_reader(struct races_detector *d, struct races_shadow *s, unsigned word, unsigned part, const struct races_mark *now) {
+  struct races_parts *m = make_parts_room(d, s, word, 0);
   make_reads(m);
   struct races_reads *list = &m->reads[part];
   for (uint32_t i = 0; i < list->n; i++) {
@@ -179,13 +230,14 @@ void races_add_reader(struct races_shadow *s, unsigned word, unsigned part, cons
 }
 
 // Makes room for a part before the one with number n.
-static void insert_part(struct races_shadow *s, unsigned word, unsigned n, struct races_state state, struct races_reads reads) {
+static void insert_part(struct races_detector *d, struct races_shadow *s, unsigned word, unsigned n, struct races_state state,
+                        struct races_reads reads) {
   unsigned count = parts_in(s, word);
   if (!count) {
     s->states[word] = state;
     return;
   }
-  struct races_parts *m = make_parts_room(s, word, count);
+  struct races_parts *m = make_parts_room(d, s, word, count);
   for (unsigned i = count; i > n; i--) *races_part_state(s, word, i) = *races_part_state(s, word, i - 1);
   *races_part_state(s, word, n) = state;
   if (!m->reads && !reads.n) return;
@@ -199,7 +251,7 @@ static unsigned mask_of(unsigned lo, unsigned hi) { return (1u << hi) - (1u << l
 
 // Makes a part begin at a byte: a part that contains it becomes two of the same state, and a byte in no
 // part begins an empty one, which extends to the byte hi or the next part.
-static void start_part(struct races_shadow *s, unsigned word, unsigned lo, unsigned hi) {
+static void start_part(struct races_detector *d, struct races_shadow *s, unsigned word, unsigned lo, unsigned hi) {
   unsigned starts = s->starts[word], known = s->known[word];
   if (starts >> lo & 1) return;
   unsigned n = races_part_number(starts, lo);
@@ -214,7 +266,7 @@ static void start_part(struct races_shadow *s, unsigned word, unsigned lo, unsig
     while (end < hi && !(known >> end & 1)) end++;
     s->known[word] |= (uint8_t)mask_of(lo, end);
   }
-  insert_part(s, word, n, state, reads);
+  insert_part(d, s, word, n, state, reads);
   s->starts[word] |= (uint8_t)(1u << lo);
 }
 
@@ -232,35 +284,35 @@ void races_remove_part(struct races_shadow *s, unsigned word, unsigned lo) {
 }
 
 // Makes parts such that some cover the bytes [lo, hi) and no others.
-void races_divide(struct races_shadow *s, unsigned word, unsigned lo, unsigned hi) {
-  if (hi < WORD_SIZE && s->known[word] >> hi & 1) start_part(s, word, hi, WORD_SIZE);
+void races_divide(struct races_detector *d, struct races_shadow *s, unsigned word, unsigned lo, unsigned hi) {
+  if (hi < WORD_SIZE && s->known[word] >> hi & 1) start_part(d, s, word, hi, WORD_SIZE);
   for (unsigned at = lo; at < hi; at++)
-    if (at == lo || !(s->known[word] >> at & 1)) start_part(s, word, at, hi);
+    if (at == lo || !(s->known[word] >> at & 1)) start_part(d, s, word, at, hi);
 }
 
 // ---- forgetting ---------------------------------------------------------------------------
 
-static void clear_bytes(struct races_shadow *s, unsigned word, unsigned lo, unsigned hi) {
+static void clear_bytes(struct races_detector *d, struct races_shadow *s, unsigned word, unsigned lo, unsigned hi) {
   unsigned mask = mask_of(lo, hi);
   if (!(s->known[word] & mask)) return;
-  races_divide(s, word, lo, hi);
+  races_divide(d, s, word, lo, hi);
   for (unsigned at = lo; at < hi; at++)
     if (s->starts[word] >> at & 1) races_remove_part(s, word, at);
   s->known[word] &= (uint8_t)~mask;
-  if (!s->known[word]) free_parts(s, word);
+  if (!s->known[word]) free_parts(d, s, word);
 }
 
 // Forgets bytes of a page, by their offsets.
-static void clear_range(struct races_page *p, unsigned from, unsigned to) {
+static void clear_range(struct races_detector *d, struct races_page *p, unsigned from, unsigned to) {
   if (!p->shadow) return;
   if (from == 0 && to == PAGE_BYTES) {
-    races_drop_shadow(p);
+    races_drop_shadow(d, p);
     return;
   }
   while (from < to) {
     unsigned word = from / WORD_SIZE, end = (word + 1) * WORD_SIZE;
     if (end > to) end = to;
-    clear_bytes(p->shadow, word, from - word * WORD_SIZE, end - word * WORD_SIZE);
+    clear_bytes(d, p->shadow, word, from - word * WORD_SIZE, end - word * WORD_SIZE);
     from = end;
   }
 }
@@ -271,7 +323,7 @@ void races_forget(struct races_detector *d, uint64_t from, uint64_t to) {
     uint64_t number = from >> PAGE_SHIFT, start = number << PAGE_SHIFT;
     uint64_t size = to - start < PAGE_BYTES ? to - start : PAGE_BYTES;
     struct races_page *p = races_known_page(d, number);
-    if (p) clear_range(p, (unsigned)(from - start), (unsigned)size);
+    if (p) clear_range(d, p, (unsigned)(from - start), (unsigned)size);
     from = start + size;
   }
 }
@@ -300,14 +352,13 @@ static void keep_page_marks(const struct races_detector *d, struct races_shadow 
       keep_marks(d, races_part_state(s, word, n), races_further_reads(s, word, n), process, own);
 }
 
-static void copy_shadow(struct races_shadow *to, const struct races_shadow *from) {
+static void copy_shadow(struct races_detector *d, struct races_shadow *to, const struct races_shadow *from) {
   *to = *from;
   for (unsigned word = 0; word < PAGE_WORDS; word++) {
     const struct races_parts *m = from->more[word];
     if (!m) continue;
-    size_t size = sizeof *m + m->room * sizeof *m->states;
-    struct races_parts *copy = races_allocate(NULL, 1, size);
-    memcpy(copy, m, size);
+    struct races_parts *copy = take_piece(&d->memory, m->kind);
+    memcpy(copy, m, piece_bytes[m->kind]);
     copy->reads = NULL;
     to->more[word] = copy;
     if (!m->reads) continue;
@@ -320,9 +371,9 @@ static void copy_shadow(struct races_shadow *to, const struct races_shadow *from
 // threads move.
 void races_copy_page(struct races_detector *d, uint64_t to, uint64_t from, int64_t process) {
   struct races_page *target = races_page_at(d, to), *source = races_known_page(d, from);
-  races_drop_shadow(target);
+  races_drop_shadow(d, target);
   if (!source || !source->shadow || source == target) return;
-  copy_shadow(races_new_shadow(target), source->shadow);
+  copy_shadow(d, races_new_shadow(d, target), source->shadow);
   keep_page_marks(d, target->shadow, process, true);
   keep_page_marks(d, source->shadow, process, false);
 }
