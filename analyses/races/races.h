@@ -54,7 +54,7 @@ struct races_reads {
 struct races_parts {
   uint32_t kind;  // room for 1, 3 or 7 states
   struct races_reads *reads;
-  struct races_state states[];
+  _Alignas(64) struct races_state states[];  // each in a line of the processor's cache
 };
 
 // The states of the words of a page. The bytes of a word that were always accessed together are a part
