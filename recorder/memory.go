@@ -27,7 +27,7 @@ type MemoryConfig struct {
 // it drains exactly the accesses between the last event and the next.
 type Memory struct {
 	Nothing
-	writer  *memtrace.Writer
+	writer  memoryWriter
 	threads []arch.ThreadID
 	counts  bool // whether to give the Recorder the count of branches
 	// The begin of the piece that runs, and the engine's count of branches.
@@ -35,14 +35,28 @@ type Memory struct {
 	counted uint64
 }
 
-// NewMemory makes the recording of a run that has not begun. Counts says whether
+// memoryWriter takes the engine's log: a memtrace.Writer or a memtrace.Forwarder.
+type memoryWriter interface {
+	Take(cpu emu.CPU, start event.Stamp, counted uint64)
+	Flush()
+	Close()
+}
+
+// NewMemory makes the recording of a run that has not begun. If the trace has a listener that is one of
+// memtrace, it gets the engine's log. Counts says whether
 // it counts the branches of threads, since Branches does not.
 func NewMemory(w *trace.Writer, cpu emu.CPU, c MemoryConfig, counts bool) (*Memory, error) {
 	filter := memlog.Filter{Data: c.Data, Code: c.Code, Partial: len(c.Threads) > 0}
 	if err := cpu.LogMemory(filter); err != nil {
 		return nil, err
 	}
-	return &Memory{writer: memtrace.NewWriter(w.Stream(trace.Memory, 0)), threads: c.Threads, counts: counts}, nil
+	m := &Memory{threads: c.Threads, counts: counts}
+	if l, listens := w.Listener().(memtrace.Listener); listens {
+		m.writer = memtrace.NewForwarder(l)
+	} else {
+		m.writer = memtrace.NewWriter(w.Stream(trace.Memory, 0))
+	}
+	return m, nil
 }
 
 // Leave implements leaver: the log holds the kernel's accesses for the thread.

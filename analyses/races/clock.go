@@ -1,5 +1,10 @@
 package races
 
+// #include "races.h"
+import "C"
+
+import "unsafe"
+
 // Order is the relation that orders accesses of different threads.
 type Order uint8
 
@@ -59,15 +64,27 @@ func (t *thread) endSegment() { t.segment++ }
 func (d *Detector) threadAt(n int) *thread {
 	for len(d.threads) <= n {
 		d.threads = append(d.threads, &thread{segment: 1})
+		C.races_thread_at(d.c, C.uint32_t(len(d.threads)-1))
 	}
 	return d.threads[n]
+}
+
+// noteThread passes what accesses are compared by to the part in C, after a change.
+func (d *Detector) noteThread(n int, t *thread) {
+	c := C.races_thread_at(d.c, C.uint32_t(n))
+	c.segment, c.syncs, c.base, c.process = C.uint32_t(t.segment), C.uint64_t(t.syncs), C.uint64_t(t.base), C.int64_t(t.process)
+	if len(t.ended) > 0 {
+		C.races_set_ended(d.c, C.uint32_t(n), (*C.uint32_t)(unsafe.Pointer(unsafe.SliceData(t.ended))), C.size_t(len(t.ended)))
+	}
 }
 
 // Acquire orders the later accesses of thread n after the accesses before the releases of the
 // object.
 func (d *Detector) Acquire(n int, object uint64) {
 	if d.order == HappensBefore {
-		d.threadAt(n).ended.joinClock(d.objects[object])
+		t := d.threadAt(n)
+		t.ended.joinClock(d.objects[object])
+		d.noteThread(n, t)
 	}
 }
 
@@ -83,6 +100,7 @@ func (d *Detector) Release(n int, object uint64) {
 	released.setSegment(n, t.segment)
 	d.objects[object] = released
 	t.endSegment()
+	d.noteThread(n, t)
 }
 
 // RemoveObject removes an object that will not be acquired again.
@@ -97,6 +115,8 @@ func (d *Detector) Fork(parent, child int) {
 	c.ended.joinClock(p.ended)
 	c.ended.setSegment(parent, p.segment)
 	p.endSegment()
+	d.noteThread(parent, p)
+	d.noteThread(child, c)
 }
 
 // Join orders the later accesses of thread n after all of thread child, which has ended.
@@ -108,6 +128,8 @@ func (d *Detector) Join(n, child int) {
 	t.ended.joinClock(c.ended)
 	t.ended.setSegment(child, c.segment)
 	c.endSegment()
+	d.noteThread(n, t)
+	d.noteThread(child, c)
 }
 
 // Sync is a synchronization operation of thread n, the next one in the total order of all, after
@@ -119,6 +141,7 @@ func (d *Detector) Sync(n int, branches uint64) {
 	t := d.threadAt(n)
 	t.syncs++
 	t.base = branches
+	defer d.noteThread(n, t)
 	if d.order != ScheduleRelative {
 		return
 	}

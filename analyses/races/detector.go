@@ -1,11 +1,32 @@
 package races
 
+/*
+#cgo CFLAGS: -std=c11 -O2 -Wall -Wextra -Werror -I${SRCDIR}/../../emu/mem -I${SRCDIR}/../../emu/memlog
+#include "races.h"
+
+#cgo noescape races_access
+#cgo nocallback races_access
+#cgo noescape races_forget
+#cgo nocallback races_forget
+#cgo noescape races_copy_page
+#cgo nocallback races_copy_page
+#cgo noescape races_thread_at
+#cgo nocallback races_thread_at
+#cgo noescape races_set_ended
+#cgo nocallback races_set_ended
+*/
+import "C"
+
 import (
 	"math"
-	"slices"
+	"runtime"
+	"unsafe"
 
 	"github.com/heddle-dmt/heddle/emu/arch"
 )
+
+// MaxThreads is how many threads a Detector can distinguish.
+const MaxThreads = 1 << C.THREAD_BITS
 
 // Access is a load or a store.
 type Access struct {
@@ -103,163 +124,91 @@ type Race struct {
 	Benign bool `json:"benign"`
 }
 
-// Detector finds races in one stream.
+// Detector finds races in one stream. Close frees its memory, which is not Go's.
 type Detector struct {
+	c              *C.struct_races_detector
 	order          Order
 	threads        []*thread
 	objects        map[uint64]vectorClock
-	position       vectorClock // of each thread, the segments that its operations have ended
-	shadow         *shadowMemory
+	position       vectorClock  // of each thread, the segments that its operations have ended
 	endedProcesses map[int]bool // processes that are
 	report         func(*Race)
-	race           Race       // for report, so that it need not be allocated
-	reported       []Instance // the instructions that the present access races with
+	race           Race // for report, so that it need not be allocated
+	cleanup        runtime.Cleanup
 }
 
 // New makes a detector that calls report for each race. The Race is valid only
 // during the call.
 func New(order Order, report func(*Race)) *Detector {
-	return &Detector{order: order, objects: map[uint64]vectorClock{}, shadow: newShadow(), endedProcesses: map[int]bool{}, report: report}
+	d := &Detector{c: C.races_open(), order: order, objects: map[uint64]vectorClock{}, endedProcesses: map[int]bool{}, report: report}
+	if d.c == nil {
+		panic("bug: no memory for a race detector")
+	}
+	d.cleanup = runtime.AddCleanup(d, func(c *C.struct_races_detector) { C.races_close(c) }, d.c)
+	return d
+}
+
+// Close frees the detector's memory, which otherwise happens some time after its last use.
+func (d *Detector) Close() {
+	d.cleanup.Stop()
+	C.races_close(d.c)
+	d.c = nil
 }
 
 // Access takes the next access of the run.
 func (d *Detector) Access(a *Access) {
-	t := d.threadAt(a.Thread)
-	now := mark{
-		what: uint64(a.PC)&pcMask | uint64(a.Part)<<partShift | uint64(a.Parts)<<partsShift | flagUsed, when: a.At<<threadBits | uint64(a.Thread)&threadMask,
-		segment: t.segment, syncs: uint32(t.syncs), branches: uint32(min(a.Branches-t.base, MaxBranches)), stack: a.Stack,
-	}
-	if a.Size <= sizeMask {
-		now.what |= uint64(a.Size) << sizeShift
-	}
-	if a.Atomic {
-		now.what |= flagAtomic
-	}
-	if a.Other {
-		now.what |= flagOther
-	}
-	if a.Valued && a.Write && a.Value == a.Old {
-		now.what |= flagSilent
-	}
-	d.reported = d.reported[:0]
-	if lo, hi := a.Addr%wordSize, a.Addr%wordSize+uint64(a.Size); hi <= wordSize && a.First == 0 && a.Size > 0 {
-		word := a.Addr / wordSize
-		d.accessWord(d.shadow.pageAt(word/pageWords), word, lo, hi, a.Write, t, &now)
-		return
-	}
-	if a.First == 0 {
-		d.accessBytes(a.Addr, a.Addr+uint64(a.Size), a.Write, t, &now)
-		return
-	}
-	d.accessBytes(a.Addr, a.Addr+uint64(a.First), a.Write, t, &now)
-	d.accessBytes(a.Rest, a.Rest+uint64(a.Size-a.First), a.Write, t, &now)
+	d.threadAt(a.Thread)
+	c := a.inC()
+	C.races_access(d.c, &c)
+	d.reportFound()
 }
 
-// accessBytes looks at the bytes [from, to).
-func (d *Detector) accessBytes(from, to uint64, write bool, t *thread, now *mark) {
-	for from < to {
-		word := from / wordSize
-		lo, hi := from%wordSize, min(to-word*wordSize, wordSize)
-		d.accessWord(d.shadow.pageAt(word/pageWords), word, lo, hi, write, t, now)
-		from = word*wordSize + hi
+// inC is the access as the part in C takes it.
+func (a *Access) inC() C.struct_races_access {
+	return C.struct_races_access{
+		addr: C.uint64_t(a.Addr), size: C.uint64_t(a.Size), first: C.uint64_t(a.First), rest: C.uint64_t(a.Rest),
+		pc: C.uint64_t(a.PC), branches: C.uint64_t(a.Branches), at: C.uint64_t(a.At), value: C.uint64_t(a.Value), old: C.uint64_t(a.Old),
+		thread: C.uint32_t(a.Thread), stack: C.uint32_t(a.Stack), write: C.bool(a.Write), atomic: C.bool(a.Atomic),
+		other: C.bool(a.Other), valued: C.bool(a.Valued), part: C.uint8_t(a.Part), parts: C.uint8_t(a.Parts),
 	}
 }
 
 // Forget removes the accesses to [from, to): it was unmapped, or freed and is given out again by an
 // allocator that orders nothing.
-func (d *Detector) Forget(from, to uint64) { d.shadow.forgetRange(from, to) }
+func (d *Detector) Forget(from, to uint64) { C.races_forget(d.c, C.uint64_t(from), C.uint64_t(to)) }
 
-// accessWord looks at the bytes [lo, hi) of a word.
-func (d *Detector) accessWord(p *page, number, lo, hi uint64, write bool, t *thread, now *mark) {
-	word := number % pageWords
-	mask := uint8(1<<hi - 1<<lo)
-	starts, known := p.starts[word], p.known[word]
-	switch {
-	case starts&mask == 1<<lo && known&mask == mask && (hi == wordSize || (starts|^known)>>hi&1 != 0):
-		d.checkPart(p, number, partNumber(starts, lo), lo, write, t, now)
-	case known == 0:
-		p.starts[word], p.known[word] = 1<<lo, mask
-		if write {
-			p.states[word].write = *now
-		} else {
-			p.states[word].read = *now
+// reportFound reports the races of the last access.
+func (d *Detector) reportFound() {
+	if d.c.nfound == 0 {
+		return
+	}
+	for _, f := range unsafe.Slice(d.c.found, d.c.nfound) {
+		if d.inEndedProcess(&f.before, &f.now) {
+			continue
 		}
-	default:
-		d.accessParts(p, number, lo, hi, write, t, now)
+		r := &d.race
+		r.Addr, r.Kind, r.First, r.Second = uint64(f.addr), Kind(f.kind), toInstance(&f.before), toInstance(&f.now)
+		r.Sides = [2]Side{toSide(&f.before), toSide(&f.now)}
+		r.Benign = isSilent(&f.now) || r.Kind == WriteRead && isSilent(&f.before)
+		d.report(r)
+	}
+	d.c.nfound = 0
+}
+
+func isSilent(m *C.struct_races_mark) bool { return m.what&C.FLAG_SILENT != 0 }
+
+func threadOf(m *C.struct_races_mark) int { return int(m.when & C.THREAD_MASK) }
+
+func toInstance(m *C.struct_races_mark) Instance {
+	return Instance{
+		PC: arch.Addr(m.what & C.PC_MASK), Thread: threadOf(m), Syncs: uint64(m.order >> 32), Branches: uint64(m.calls >> 32),
+		Part: uint8(m.what >> C.PART_SHIFT & (MaxParts - 1)), Parts: uint8(m.what >> C.PARTS_SHIFT), At: uint64(m.when >> C.THREAD_BITS),
 	}
 }
 
-// accessParts is touch where the bytes are not those of one part, or not yet.
-func (d *Detector) accessParts(p *page, number, lo, hi uint64, write bool, t *thread, now *mark) {
-	word := number % pageWords
-	p.divideParts(word, lo, hi)
-	for at := lo; at < hi; at++ {
-		if starts := p.starts[word]; starts>>at&1 != 0 {
-			d.checkPart(p, number, partNumber(starts, at), at, write, t, now)
-		}
+func toSide(m *C.struct_races_mark) Side {
+	return Side{
+		Size: int(m.what >> C.SIZE_SHIFT & C.SIZE_MASK), Atomic: m.what&C.FLAG_ATOMIC != 0, Other: m.what&C.FLAG_OTHER != 0,
+		Stack: uint32(m.calls),
 	}
-	if !write {
-		return
-	}
-	// They are the same now.
-	for at := hi - 1; at > lo; at-- {
-		if p.starts[word]>>at&1 != 0 {
-			p.removePart(word, at)
-		}
-	}
-}
-
-// checkPart compares an access with those before it of the same bytes, which are a
-// part that begins at byte lo, and keeps it.
-func (d *Detector) checkPart(p *page, number uint64, part int, lo uint64, write bool, t *thread, now *mark) {
-	word := number % pageWords
-	s := p.partState(word, part)
-	if !write {
-		d.compareMarks(&s.write, number, lo, WriteRead, t, now)
-		if !s.read.isUsed() || s.read.threadNumber() == now.threadNumber() {
-			s.read = *now
-		} else {
-			p.addReader(word, part, now)
-		}
-		return
-	}
-	if s.read.isUsed() {
-		d.compareMarks(&s.read, number, lo, ReadWrite, t, now)
-		if list := p.furtherReads(word, part); list != nil {
-			for i := range *list {
-				d.compareMarks(&(*list)[i], number, lo, ReadWrite, t, now)
-			}
-			*list = (*list)[:0]
-		}
-		s.read = mark{}
-	} else {
-		d.compareMarks(&s.write, number, lo, WriteWrite, t, now)
-	}
-	s.write = *now
-}
-
-// compareMarks reports a race if before does not come before.
-func (d *Detector) compareMarks(before *mark, word, lo uint64, kind Kind, t *thread, now *mark) {
-	thread := before.threadNumber()
-	if !before.isUsed() || thread == now.threadNumber() || before.segment <= t.ended.segmentOf(int(thread)) {
-		return
-	}
-	d.reportUnordered(before, word, lo, kind, now)
-}
-
-// reportUnordered reports a race, unless both are atomic.
-func (d *Detector) reportUnordered(before *mark, word, lo uint64, kind Kind, now *mark) {
-	if before.isAtomic() && now.isAtomic() || d.inEndedProcess(before, now) {
-		return
-	}
-	first := before.toInstance()
-	if slices.Contains(d.reported, first) {
-		return // the same two instructions, at another byte
-	}
-	d.reported = append(d.reported, first)
-	r := &d.race
-	r.Addr, r.Kind, r.First, r.Second = word*wordSize+lo, kind, first, now.toInstance()
-	r.Sides = [2]Side{before.toSide(), now.toSide()}
-	r.Benign = now.isSilent() || kind == WriteRead && before.isSilent()
-	d.report(r)
 }

@@ -10,7 +10,8 @@
 // section 3.1).
 //
 // The package reads a stream of accesses and orders; it starts no machine and
-// opens no file.
+// opens no file. A Detector is given accesses, a Follower entries of an engine's memory
+// log. What happens for each access is in C.
 //
 // Invariants:
 //

@@ -29,6 +29,10 @@ var (
 		"--cache cannot be used with {option}",
 		"The cache chooses the schedule that a run follows, in this process.",
 		"Leave one of the two out.")
+	errTemporary = errs.Define("cache-no-place",
+		"the folder for temporary files cannot be used",
+		"heddle run with a cache of schedules keeps the trace of the run, or its standard input, in the folder for temporary files until it is analysed; the rest of the sentence names the problem.",
+		"Set TMPDIR to a folder with room.")
 	errPackProgram = errs.Define("pack-program-unreadable",
 		"cannot read the program {file}, whose schedules are to be packed",
 		"The file named with --program does not exist or may not be read.",

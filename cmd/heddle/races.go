@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"io"
-	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -12,14 +10,8 @@ import (
 
 	racereport "github.com/heddle-dmt/heddle/analyses/races/report"
 	"github.com/heddle-dmt/heddle/internal/cli"
-	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/recorder/trace"
 )
-
-var errTemporary = errs.Define("races-no-place",
-	"the folder for temporary files cannot be used",
-	"heddle races -- PROGRAM, and heddle run with a cache of schedules, keep the trace of the run, or its standard input, in the folder for temporary files until it is analysed; the rest of the sentence names the problem.",
-	"Set TMPDIR to a folder with room, or record the run and name the trace.")
 
 // racesFlags are the flags of `heddle races`.
 type racesFlags struct {
@@ -131,35 +123,39 @@ func (a *app) races(out io.Writer, f racesFlags, path, name string) error {
 		if err != nil {
 			return err
 		}
-		if found.Static > 0 && f.exitCode != 0 {
-			a.status = f.exitCode
-		}
-		if f.json {
-			_, err = out.Write(found.JSON())
-			return err
-		}
-		return found.Text(out)
+		return a.writeRaces(out, f, found)
 	})
+}
+
+func (a *app) writeRaces(out io.Writer, f racesFlags, found *racereport.Report) error {
+	if found.Static > 0 && f.exitCode != 0 {
+		a.status = f.exitCode
+	}
+	if f.json {
+		_, err := out.Write(found.JSON())
+		return err
+	}
+	return found.Text(out)
 }
 
 // racesOfProgram runs a program, and reports its races unless the run failed or something
 // of the host ended it: which races it would show then depends on the host.
 func (a *app) racesOfProgram(ctx context.Context, flags *pflag.FlagSet, f racesFlags, run runFlags, args []string) error {
-	if _, err := f.options(); err != nil {
+	o, err := f.options()
+	if err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp("", "heddle-races-")
-	if err != nil {
-		return errTemporary.Wrap(reason(err))
-	}
-	defer os.RemoveAll(dir)
-	path := filepath.Join(dir, "trace")
-	run.hidden = []string{dir}
-	result, err := a.record(ctx, flags, run, recordFlags{output: path, temporary: true, races: true}, args)
+	live := racereport.NewLive(strings.Join(args, " "), o)
+	defer live.Close()
+	result, err := a.record(ctx, flags, run, recordFlags{listener: live, races: true}, args)
 	if err != nil || !ended(result) {
 		return err
 	}
-	write := func(out io.Writer) error { return a.races(out, f, path, strings.Join(args, " ")) }
+	found, err := live.Report()
+	if err != nil {
+		return err
+	}
+	write := func(out io.Writer) error { return a.writeRaces(out, f, found) }
 	if f.output != "" {
 		return a.exportTo(f.output, write)
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/heddle-dmt/heddle/recorder"
 	"github.com/heddle-dmt/heddle/recorder/pt"
 	"github.com/heddle-dmt/heddle/recorder/syncops"
+	"github.com/heddle-dmt/heddle/recorder/trace"
 )
 
 var (
@@ -42,7 +43,7 @@ var (
 // recordFlags are the flags of `heddle record` and `heddle replay` that choose the recordings.
 type recordFlags struct {
 	output           string
-	temporary        bool // no remark is made on the trace, which is removed after its analysis
+	listener         trace.Listener // takes the events in place of a trace
 	inputs, all      bool
 	sync, atomics    bool
 	syncList         string
@@ -88,7 +89,7 @@ func (f *recordFlags) define(flags *pflag.FlagSet) {
 
 // recording returns the recordings of the flags.
 func (f *recordFlags) recording(to io.Writer) (*machine.Record, error) {
-	r := &machine.Record{To: to, Inputs: f.inputs || f.all}
+	r := &machine.Record{To: to, Listener: f.listener, Inputs: f.inputs || f.all}
 	if f.pt || f.all {
 		if f.ptMTC&(f.ptMTC-1) != 0 || f.ptMTC > 32768 {
 			return nil, errFlag.New("pt-mtc", f.ptMTC, "0, or a power of two up to 32768")
@@ -219,7 +220,7 @@ bit for bit. heddle trace shows, checks and exports traces.`,
 
 // record carries out `heddle record`.
 func (a *app) record(ctx context.Context, flags *pflag.FlagSet, f runFlags, rec recordFlags, args []string) (*machine.Result, error) {
-	if rec.output == "" {
+	if rec.output == "" && rec.listener == nil {
 		return nil, errNoOutput.New()
 	}
 	if err := checkTimeLimit(f.timeLimit); err != nil {
@@ -251,7 +252,7 @@ func (a *app) record(ctx context.Context, flags *pflag.FlagSet, f runFlags, rec 
 	if err != nil {
 		return nil, err
 	}
-	if rec.output != "" && plan != nil {
+	if plan != nil {
 		if _, err := plan(); err != nil {
 			return nil, err // before a file of the trace's name is replaced
 		}
@@ -287,6 +288,10 @@ func (a *app) recorded(ctx context.Context, f runFlags, rec recordFlags, c machi
 		if c.Record, err = rec.recording(to.file); err != nil {
 			return nil, err
 		}
+	} else if rec.listener != nil {
+		if c.Record, err = rec.recording(nil); err != nil {
+			return nil, err
+		}
 	}
 	result, err := a.carryOut(ctx, c, f.gdb, options...)
 	a.noteGivenUp(ctx, result)
@@ -298,7 +303,7 @@ func (a *app) recorded(ctx context.Context, f runFlags, rec recordFlags, c machi
 		return result, err
 	}
 	size, traceErr := to.finish()
-	if err = errors.Join(err, traceErr); err == nil && !f.quiet && !rec.temporary {
+	if err = errors.Join(err, traceErr); err == nil && !f.quiet {
 		a.say("recorded in %s, %d bytes", rec.output, size)
 	}
 	return result, err

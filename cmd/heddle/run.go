@@ -50,7 +50,6 @@ type runFlags struct {
 	timeLimit                                       time.Duration
 	schedule                                        scheduleFlags
 	cache                                           cacheFlags
-	hidden                                          []string // files of heddle's own that the guest does not see
 }
 
 func (a *app) runCommand() *cobra.Command {
@@ -227,7 +226,7 @@ func (a *app) newJob(options job.Options, f runFlags, args []string) (job.Job, e
 		options.Dir = "/"
 	}
 	j := job.Job{
-		Options: options, Args: args, Stdin: inFolder(here, f.stdin), ExportDir: inFolder(here, f.export), Hidden: slices.Clone(f.hidden),
+		Options: options, Args: args, Stdin: inFolder(here, f.stdin), ExportDir: inFolder(here, f.export),
 	}
 	j.Closed = a.closed
 	j.Closed[0] = a.closed[0] && j.Stdin == ""

@@ -28,6 +28,7 @@ import (
 	"unsafe"
 
 	"github.com/heddle-dmt/heddle/emu/arch"
+	_ "github.com/heddle-dmt/heddle/emu/mem" // core.c calls its functions
 )
 
 // Kind is the kind of an Entry.
@@ -129,6 +130,9 @@ func (b *Buffer) SharedInSnapshot() {}
 func (b *Buffer) Entries() []Entry {
 	return unsafe.Slice((*Entry)(unsafe.Pointer(b.c.entries)), int(b.c.n))
 }
+
+// AllBytes returns the bytes of all entries, valid as long as the entries.
+func (b *Buffer) AllBytes() []byte { return unsafe.Slice((*byte)(b.c.bytes), int(b.c.nbytes)) }
 
 // Bytes returns the bytes of an entry; nil: it has none.
 func (b *Buffer) Bytes(e *Entry) []byte {

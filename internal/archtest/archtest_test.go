@@ -31,24 +31,25 @@ var layers = map[string][]string{
 	"guest/linux":      {},
 	"internal":         {},
 	"recorder/event":   {"emu/arch"},
-	"emu":              {"emu/arch", "internal"},
-	"memmodel":         {"emu", "emu/arch", "recorder/event", "internal"},
-	"guest":            {"memmodel", "emu", "guest/linux", "emu/arch", "recorder/event", "internal"},
+	"emu":              {"emu/memlog", "emu/arch", "internal"},
+	"emu/memlog":       {"emu", "emu/arch"},
+	"memmodel":         {"emu", "emu/memlog", "emu/arch", "recorder/event", "internal"},
+	"guest":            {"memmodel", "emu", "emu/memlog", "guest/linux", "emu/arch", "recorder/event", "internal"},
 	"sched":            {"recorder/event", "guest/linux", "emu/arch", "internal"},
-	"recorder":         {"guest", "memmodel", "emu", "guest/linux", "emu/arch", "recorder/event", "internal"},
-	"analyses":         {"recorder", "recorder/event", "guest/linux", "emu/arch", "internal"},
-	"internal/machine": {"recorder", "sched", "guest", "memmodel", "emu", "guest/linux", "emu/arch", "recorder/event", "internal"},
-	".":                {"experiments", "internal/machine", "analyses", "recorder", "sched", "guest", "memmodel", "emu", "guest/linux", "emu/arch", "recorder/event", "internal"},
-	"internal/job":     {"internal/machine", "recorder", "sched", "guest", "memmodel", "emu", "guest/linux", "emu/arch", "recorder/event", "internal"},
-	"experiments":      {"internal/job", "internal/machine", "analyses", "recorder", "sched", "guest", "memmodel", "emu", "guest/linux", "emu/arch", "recorder/event", "internal"},
-	"cmd":              {"experiments", "internal/job", "internal/machine", "analyses", "recorder", "sched", "guest", "memmodel", "emu", "guest/linux", "emu/arch", "recorder/event", "internal"},
-	"paper-scripts":    {"experiments", "internal/machine", "analyses", "recorder", "sched", "guest", "memmodel", "emu", "guest/linux", "emu/arch", "recorder/event", "internal"},
+	"recorder":         {"guest", "memmodel", "emu", "emu/memlog", "guest/linux", "emu/arch", "recorder/event", "internal"},
+	"analyses":         {"recorder", "recorder/event", "guest/linux", "emu/memlog", "emu/arch", "internal"},
+	"internal/machine": {"recorder", "sched", "guest", "memmodel", "emu", "emu/memlog", "guest/linux", "emu/arch", "recorder/event", "internal"},
+	".":                {"experiments", "internal/machine", "analyses", "recorder", "sched", "guest", "memmodel", "emu", "emu/memlog", "guest/linux", "emu/arch", "recorder/event", "internal"},
+	"internal/job":     {"internal/machine", "recorder", "sched", "guest", "memmodel", "emu", "emu/memlog", "guest/linux", "emu/arch", "recorder/event", "internal"},
+	"experiments":      {"internal/job", "internal/machine", "analyses", "recorder", "sched", "guest", "memmodel", "emu", "emu/memlog", "guest/linux", "emu/arch", "recorder/event", "internal"},
+	"cmd":              {"experiments", "internal/job", "internal/machine", "analyses", "recorder", "sched", "guest", "memmodel", "emu", "emu/memlog", "guest/linux", "emu/arch", "recorder/event", "internal"},
+	"paper-scripts":    {"experiments", "internal/machine", "analyses", "recorder", "sched", "guest", "memmodel", "emu", "emu/memlog", "guest/linux", "emu/arch", "recorder/event", "internal"},
 }
 
 // unsafeAllowed are the packages that may use cgo or unsafe: the bindings, the
 // copier that reflects into unexported fields, and the kernel's view of ABI
 // structs as bytes.
-var unsafeAllowed = []string{"emu/direct", "emu/floats", "emu/insn", "emu/mem", "emu/memlog", "emu/stores", "emu/uc", "analyses/vex", "internal/deepcopy", "internal/libipt", "internal/stdfds", "internal/zydis", "guest/kernel"}
+var unsafeAllowed = []string{"emu/direct", "emu/floats", "emu/insn", "emu/mem", "emu/memlog", "emu/stores", "emu/uc", "analyses/races", "analyses/vex", "internal/deepcopy", "internal/libipt", "internal/stdfds", "internal/zydis", "guest/kernel"}
 
 // deterministic are the layers in which nothing may read the host's clock,
 // randomness or environment.

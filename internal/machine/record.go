@@ -35,6 +35,9 @@ type Record struct {
 	// To receives the trace (package trace). If it is an *os.File, a full disk
 	// leaves no part of a chunk in the file. It is not closed.
 	To io.Writer
+	// Listener, when set, takes the events in place of To. If it is a memtrace.Listener, it gets the
+	// engine's log of memory.
+	Listener trace.Listener
 	// Sync, when set, records synchronization operations.
 	Sync *SyncRecord
 	// Inputs records the data that the program got from outside, with the bytes.
@@ -66,7 +69,11 @@ func (m *Machine) setUpRecording() error {
 	if c.Record == nil {
 		return m.watchUnrecorded()
 	}
-	m.trace = trace.NewWriter(c.Record.To)
+	if c.Record.Listener != nil {
+		m.trace = trace.NewListenedWriter(c.Record.Listener)
+	} else {
+		m.trace = trace.NewWriter(c.Record.To)
+	}
 	if err := m.trace.Manifest(m.describeRun()); err != nil {
 		return errManifest.Wrap(err)
 	}

@@ -78,6 +78,10 @@ func Put[E Event](s *Stream, e *E) { PutAt(s, e, stampOf(any(e))) }
 
 // PutAt is Put for an event that has no stamp of its own.
 func PutAt[E Event](s *Stream, e *E, at event.Stamp) {
+	if l := s.w.listener; l != nil {
+		l.Event(e)
+		return
+	}
 	a := encoder{s.scratch[:0]}
 	eventFields(&a, any(e))
 	s.scratch = a.b

@@ -49,6 +49,9 @@ func (s *Stream) Append(record []byte, at event.Stamp, more ...event.Stamp) {
 	if len(record) > MaxRecord {
 		panic(fmt.Sprintf("bug: a record of %d bytes", len(record)))
 	}
+	if s.w.listener != nil {
+		return
+	}
 	if s.chunk == nil {
 		s.beginChunk(at)
 	}

@@ -42,6 +42,9 @@ func permanent(k Kind) bool { return k == timelines || k == Stdin || k == Manife
 // Return begins a new timeline that continues from a mark: for readers, the records
 // appended since do not exist.
 func (w *Writer) Return(m *Mark) {
+	if w.listener != nil {
+		panic("bug: a run whose events are passed on has returned to a snapshot")
+	}
 	w.Flush()
 	w.last++
 	record := binary.AppendUvarint(nil, uint64(w.last))

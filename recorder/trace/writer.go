@@ -39,6 +39,8 @@ type Writer struct {
 	last     uint32 // the greatest timeline so far
 	closed   bool
 
+	listener Listener // takes the events, of which none are written; or nil
+
 	queue chan *open
 	free  chan []byte
 	done  chan struct{}
@@ -71,6 +73,24 @@ type disk struct {
 
 // truncater is a file that can be shortened after a failure.
 type truncater interface{ Truncate(size int64) error }
+
+// Listener takes the events of a run that is not stored.
+type Listener interface {
+	// Event takes an event, a pointer to one of the types of package event, in the order in which they are
+	// put into streams. It is valid during the call.
+	Event(e any)
+	// Document takes the manifest or the summary.
+	Document(kind Kind, text []byte)
+}
+
+// NewListenedWriter makes a Writer that passes events and documents on, and writes nothing. Records that
+// are no events are dropped. It cannot return to a mark.
+func NewListenedWriter(l Listener) *Writer {
+	return &Writer{streams: map[Key]*Stream{}, listener: l}
+}
+
+// Listener takes the events, unless it is nil.
+func (w *Writer) Listener() Listener { return w.listener }
 
 // NewWriter begins a trace. If out can be truncated, as an *os.File can, a
 // failure in the middle of a chunk takes the piece away again. Out is not
@@ -181,6 +201,10 @@ func (w *Writer) writeDocument(kind Kind, v any) error {
 	if err != nil {
 		return err
 	}
+	if w.listener != nil {
+		w.listener.Document(kind, text)
+		return nil
+	}
 	w.Flush()
 	s := w.Stream(kind, 0)
 	s.Append(text, event.Stamp{Thread: arch.NoThread})
@@ -198,7 +222,7 @@ func (w *Writer) Flush() {
 
 // Sync is Flush, and waits until all is written. It returns the same as Err.
 func (w *Writer) Sync() error {
-	if !w.closed {
+	if !w.closed && w.listener == nil {
 		w.Flush()
 		synced := make(chan struct{})
 		w.queue <- &open{synced: synced}
@@ -226,7 +250,7 @@ func (w *Writer) spareBuffer() []byte {
 // Close completes the trace: the open chunks, the index and the trailer. It
 // returns the failure that ended the recording early, if one did.
 func (w *Writer) Close() error {
-	if w.closed {
+	if w.closed || w.listener != nil {
 		return w.Err()
 	}
 	w.closed = true

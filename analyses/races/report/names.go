@@ -173,6 +173,14 @@ func (n *names) image(m *event.Mapping, addr arch.Addr) image {
 	return image{}
 }
 
+// imageOf finds a place.
+func (n *names) imageOf(p place) image {
+	if p.file == (event.Mapping{}) {
+		return image{}
+	}
+	return n.image(&p.file, p.pc)
+}
+
 // copies reports whether an instruction is in a function that copies or compares
 // memory for its caller.
 func (n *names) copies(p image) bool {

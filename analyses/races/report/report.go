@@ -9,6 +9,7 @@ import (
 	"github.com/heddle-dmt/heddle/analyses/races/stream"
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/internal/errs"
+	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/recorder/trace"
 )
 
@@ -160,28 +161,8 @@ var errMode = errs.Define("races-manifest",
 	"The record was not written by this version of heddle; the rest of the sentence is the decoder's.",
 	"Record the run again.")
 
-// pair is the key of a static race.
-type pair struct{ low, high arch.Addr }
-
-// maker goes through a trace.
-type maker struct {
-	o       Options
-	run     *stream.Reader
-	names   *names
-	report  *Report
-	known   map[pair]*Race // nil: the C library's own
-	created map[int][]Frame
-}
-
 // Make goes through a trace, which has a name for people.
 func Make(name string, r *trace.Reader, o Options) (*Report, error) {
-	m := &maker{
-		o: o, known: map[pair]*Race{}, created: map[int][]Frame{},
-		report: &Report{Format: Format, Trace: name, Mode: "hb", Benign: o.Benign, Races: []*Race{}, Notes: []string{}},
-	}
-	if o.Order == races.ScheduleRelative {
-		m.report.Mode = "schedule"
-	}
 	description, err := r.Manifest()
 	if err != nil {
 		return nil, err
@@ -190,19 +171,128 @@ func Make(name string, r *trace.Reader, o Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	if m.names, err = newNames(description, end); err != nil {
-		return nil, errMode.Wrap(err)
-	}
-	m.report.Args = m.names.args
-	m.run, err = stream.New(r, stream.Options{Order: o.Order, Values: o.Benign != Keep, Race: m.found})
-	if err == nil {
-		err = m.run.ReadAll()
-	}
+	m := newMaker(name, o)
+	run, err := stream.New(r, m.streamOptions())
 	if err != nil {
 		return nil, err
 	}
-	m.finish()
-	return m.report, nil
+	defer run.Close()
+	m.run = run.Run
+	if err := run.ReadAll(); err != nil {
+		return nil, err
+	}
+	return m.finish(description, end)
+}
+
+// Live makes the report of a run while it takes place: it is the Listener of the run. Its owner calls Close.
+type Live struct {
+	*stream.Live
+	maker             *maker
+	manifest, summary []byte
+}
+
+// NewLive makes a Live of a run, which has a name for people.
+func NewLive(name string, o Options) *Live {
+	l := &Live{maker: newMaker(name, o)}
+	l.Live = stream.NewLive(l.maker.streamOptions())
+	l.maker.run = l.Live.Run
+	return l
+}
+
+// Document implements trace.Listener.
+func (l *Live) Document(kind trace.Kind, text []byte) {
+	if kind == trace.ManifestK {
+		l.manifest = text
+	} else {
+		l.summary = text
+	}
+}
+
+// Report returns the report of the run, which is over.
+func (l *Live) Report() (*Report, error) {
+	if err := l.Live.Finish(); err != nil {
+		return nil, err
+	}
+	return l.maker.finish(l.manifest, l.summary)
+}
+
+// maker takes the races of a run, and describes them when it is over: names are of files as they are then.
+type maker struct {
+	o       Options
+	run     *stream.Run
+	names   *names
+	report  *Report
+	groups  map[groupKey]*group
+	order   []*group       // as they were found
+	known   map[pair]*Race // nil: the C library's own
+	created map[int][]Frame
+}
+
+func newMaker(name string, o Options) *maker {
+	m := &maker{
+		o: o, groups: map[groupKey]*group{}, known: map[pair]*Race{}, created: map[int][]Frame{},
+		report: &Report{Format: Format, Trace: name, Mode: "hb", Benign: o.Benign, Races: []*Race{}, Notes: []string{}},
+	}
+	if o.Order == races.ScheduleRelative {
+		m.report.Mode = "schedule"
+	}
+	return m
+}
+
+func (m *maker) streamOptions() stream.Options {
+	return stream.Options{Order: m.o.Order, Values: m.o.Benign != Keep, Race: m.found}
+}
+
+// pair is the key of a static race.
+type pair struct{ low, high arch.Addr }
+
+// place is an instruction, and the file that was mapped there, or the nearest one before it.
+type place struct {
+	pc   arch.Addr
+	file event.Mapping // without a name: none
+}
+
+// groupSide is the instruction of an access and its call.
+type groupSide struct {
+	at     place
+	kernel bool
+	called bool
+	caller arch.Addr
+}
+
+// groupKey tells the races apart that may be different ones.
+type groupKey [2]groupSide
+
+// group is races of the same two instructions with the same calls.
+type group struct {
+	key           groupKey
+	count, marked uint64
+	kinds         [races.ReadWrite + 1]uint64
+	first         moment
+}
+
+// moment is what is known of a race when it is found, and may be gone later.
+type moment struct {
+	race     races.Race
+	stacks   [2][]place
+	creators []creation // of the threads, and of those that made them
+	file     event.Mapping
+	block    *stream.Block
+	sites    [2]*siteMoment // where the block was allocated and freed
+	owner    int            // whose stack it is, or -1
+}
+
+// siteMoment is where a thread did something.
+type siteMoment struct {
+	thread   int
+	stack    []place
+	creators []creation
+}
+
+// creation is where a thread was made.
+type creation struct {
+	thread int
+	stack  []place
 }
 
 // found takes a race.
@@ -215,30 +305,17 @@ func (m *maker) found(r *races.Race) {
 		m.report.Pruned++
 		return
 	}
-	key := m.key(r)
-	race, known := m.known[key]
-	if !known {
-		race = m.describe(r)
-		if race != nil {
-			m.report.Static++
-			if m.o.Limit == 0 || len(m.report.Races) < m.o.Limit {
-				m.report.Races = append(m.report.Races, race)
-			}
-		} else {
-			m.report.LibraryPairs++
-		}
-		m.known[key] = race
+	key := groupKey{m.sideOf(&r.First, &r.Sides[0]), m.sideOf(&r.Second, &r.Sides[1])}
+	g := m.groups[key]
+	if g == nil {
+		g = &group{key: key, first: m.momentOf(r)}
+		m.groups[key] = g
+		m.order = append(m.order, g)
 	}
-	if race == nil {
-		m.report.Library++
-		return
-	}
-	race.Count++
-	race.Kinds[r.Kind.String()]++
-	m.report.Dynamic++
+	g.count++
+	g.kinds[r.Kind]++
 	if r.Benign && m.o.Benign == Mark {
-		race.Marked++
-		m.report.Marked++
+		g.marked++
 	}
 }
 
@@ -250,83 +327,168 @@ func within(list []Range, addr arch.Addr) bool {
 	return len(list) == 0 || slices.ContainsFunc(list, func(r Range) bool { return r.Start <= addr && addr < r.End })
 }
 
-// key is the two instructions, in either order. A function that copies or
-// compares memory stands for its caller.
-func (m *maker) key(r *races.Race) pair {
-	a, b := m.blamed(&r.First, &r.Sides[0]), m.blamed(&r.Second, &r.Sides[1])
-	return pair{min(a, b), max(a, b)}
-}
-
-func (m *maker) blamed(i *races.Instance, s *races.Side) arch.Addr {
-	if s.Other && i.PC == 0 || !m.names.copies(m.place(i.Thread, i.PC)) {
-		return i.PC
-	}
+func (m *maker) sideOf(i *races.Instance, s *races.Side) groupSide {
+	side := groupSide{at: m.placeOf(i.Thread, i.PC), kernel: s.Other && i.PC == 0}
 	if calls := m.run.CallsOf(s.Stack); len(calls) > 0 {
-		return calls[0]
+		side.called, side.caller = true, calls[0]
 	}
-	return i.PC
+	return side
 }
 
-// place is where code of a thread's process is.
-func (m *maker) place(thread int, pc arch.Addr) image {
-	t := m.run.ThreadAt(thread)
-	return m.names.image(m.run.FileAt(t.Process, pc), pc)
+// placeOf is where code of a thread's process is.
+func (m *maker) placeOf(thread int, pc arch.Addr) place {
+	p := place{pc: pc}
+	if f := m.run.FileAt(m.run.ThreadAt(thread).Process, pc); f != nil {
+		p.file = *f
+	}
+	return p
+}
+
+// placesOf are the places of a stack of a thread.
+func (m *maker) placesOf(thread int, stack uint32) (list []place) {
+	for _, pc := range m.run.CallsOf(stack) {
+		list = append(list, m.placeOf(thread, pc))
+	}
+	return list
+}
+
+func (m *maker) momentOf(r *races.Race) moment {
+	out := moment{race: *r, owner: -1}
+	for n, i := range []*races.Instance{&r.First, &r.Second} {
+		out.creators = m.addCreators(out.creators, i.Thread)
+		if !(r.Sides[n].Other && i.PC == 0) {
+			out.stacks[n] = append(out.stacks[n], m.placeOf(i.Thread, i.PC))
+		}
+		out.stacks[n] = append(out.stacks[n], m.placesOf(i.Thread, r.Sides[n].Stack)...)
+	}
+	process := m.run.ThreadAt(r.Second.Thread).Process
+	out.file = m.placeOf(r.Second.Thread, arch.Addr(r.Addr)).file
+	if b := m.run.BlockAt(process, r.Addr); b != nil {
+		copied := *b
+		out.block = &copied
+		out.sites[0] = m.siteOf(&b.Allocated)
+		if b.Freed != nil {
+			out.sites[1] = m.siteOf(b.Freed)
+		}
+	}
+	if owner := m.run.StackOf(process, r.Addr); owner != nil {
+		out.owner = owner.Number
+	}
+	return out
+}
+
+func (m *maker) siteOf(s *stream.Site) *siteMoment {
+	out := &siteMoment{thread: s.Thread, creators: m.addCreators(nil, s.Thread)}
+	out.stack = append([]place{m.placeOf(s.Thread, s.PC)}, m.placesOf(s.Thread, s.Stack)...)
+	return out
+}
+
+// addCreators adds where a thread was made, and those that made it.
+func (m *maker) addCreators(list []creation, thread int) []creation {
+	for {
+		t := m.run.ThreadAt(thread)
+		if t.Parent < 0 {
+			return list
+		}
+		list = append(list, creation{thread, m.placesOf(t.Parent, t.CreationStack)})
+		thread = t.Parent
+	}
+}
+
+// describeGroup adds the races of a group.
+func (m *maker) describeGroup(g *group) {
+	a, b := m.blamed(&g.key[0]), m.blamed(&g.key[1])
+	key := pair{min(a, b), max(a, b)}
+	race, known := m.known[key]
+	if !known {
+		race = m.describe(&g.first)
+		if race != nil {
+			m.report.Static++
+			if m.o.Limit == 0 || len(m.report.Races) < m.o.Limit {
+				m.report.Races = append(m.report.Races, race)
+			}
+		} else {
+			m.report.LibraryPairs++
+		}
+		m.known[key] = race
+	}
+	if race == nil {
+		m.report.Library += g.count
+		return
+	}
+	race.Count += g.count
+	for kind, n := range g.kinds {
+		if n > 0 {
+			race.Kinds[races.Kind(kind).String()] += n
+		}
+	}
+	m.report.Dynamic += g.count
+	race.Marked += g.marked
+	m.report.Marked += g.marked
+}
+
+// blamed is the instruction, or, of a function that copies or compares memory, its call.
+func (m *maker) blamed(s *groupSide) arch.Addr {
+	if s.kernel || !s.called || !m.names.copies(m.names.imageOf(s.at)) {
+		return s.at.pc
+	}
+	return s.caller
 }
 
 // describe makes the entry of a race, nil if it is the C library's own and not
 // wanted.
-func (m *maker) describe(r *races.Race) *Race {
+func (m *maker) describe(f *moment) *Race {
+	r := &f.race
+	m.noteCreators(f.creators)
 	race := &Race{
 		Kinds: map[string]uint64{},
-		First: m.access(&r.First, &r.Sides[0], r.Kind != races.ReadWrite), Second: m.access(&r.Second, &r.Sides[1], r.Kind != races.WriteRead),
+		First: m.access(f, 0, r.Kind != races.ReadWrite), Second: m.access(f, 1, r.Kind != races.WriteRead),
 	}
 	if !m.o.Library && (m.internal(race.First) || m.internal(race.Second)) {
 		return nil
 	}
-	race.At = m.at(r)
+	race.At = m.at(f)
 	return race
 }
 
-func (m *maker) access(i *races.Instance, s *races.Side, write bool) Access {
-	m.creation(i.Thread)
-	a := Access{Instance: *i, Write: write, Atomic: s.Atomic, Size: s.Size, By: "instruction"}
+// access describes the first access of a race, 0, or the second.
+func (m *maker) access(f *moment, n int, write bool) Access {
+	i, s := &f.race.First, &f.race.Sides[n]
+	if n == 1 {
+		i = &f.race.Second
+	}
+	a := Access{Instance: *i, Write: write, Atomic: s.Atomic, Size: s.Size, By: "instruction", Stack: m.frames(f.stacks[n])}
 	switch {
 	case s.Other && i.PC == 0:
 		a.By = "kernel"
-		a.Stack = m.calls(i.Thread, s.Stack)
-		return a
 	case s.Other && write:
 		a.By, a.Size = "free", 0
 	case s.Other:
 		a.By, a.Size, a.Atomic = "operation", 0, false
 	}
-	a.Stack = append([]Frame{m.frame(i.Thread, i.PC)}, m.calls(i.Thread, s.Stack)...)
 	return a
 }
 
-// creation notes where a thread that takes part in a race was made, and those
-// that made it: later the files may be gone.
-func (m *maker) creation(thread int) {
-	t := m.run.ThreadAt(thread)
-	if _, known := m.created[thread]; known || t.Parent < 0 {
-		return
+// noteCreators notes where threads that take part in a race were made.
+func (m *maker) noteCreators(list []creation) {
+	for _, c := range list {
+		if _, known := m.created[c.thread]; !known {
+			m.created[c.thread] = m.frames(c.stack)
+		}
 	}
-	m.created[thread] = m.calls(t.Parent, t.CreationStack)
-	m.creation(t.Parent)
 }
 
-// calls are the frames of a stack of a thread.
-func (m *maker) calls(thread int, stack uint32) []Frame {
-	list := []Frame{}
-	for _, pc := range m.run.CallsOf(stack) {
-		list = append(list, m.frame(thread, pc))
+func (m *maker) frames(list []place) []Frame {
+	frames := []Frame{}
+	for _, p := range list {
+		frames = append(frames, m.frame(p))
 	}
-	return list
+	return frames
 }
 
-func (m *maker) frame(thread int, pc arch.Addr) Frame {
-	p := m.place(thread, pc)
-	f := Frame{PC: pc, Image: p.name, ImageAddr: p.addr}
+func (m *maker) frame(at place) Frame {
+	p := m.names.imageOf(at)
+	f := Frame{PC: at.pc, Image: p.name, ImageAddr: p.addr}
 	if p.file == nil {
 		return f
 	}
@@ -355,37 +517,45 @@ func (m *maker) internal(a Access) bool {
 }
 
 // at describes the address of a race, as the second thread has it.
-func (m *maker) at(r *races.Race) Place {
-	t := m.run.ThreadAt(r.Second.Thread)
-	p := Place{Addr: arch.Addr(r.Addr), Kind: "memory"}
-	if b := m.run.BlockAt(t.Process, r.Addr); b != nil {
-		p.Kind, p.Offset, p.Size, p.Made = "block", r.Addr-b.Addr, b.Size, m.site(&b.Allocated)
-		if b.Freed != nil {
-			p.Freed = m.site(b.Freed)
-		}
+func (m *maker) at(f *moment) Place {
+	p := Place{Addr: arch.Addr(f.race.Addr), Kind: "memory"}
+	if b := f.block; b != nil {
+		p.Kind, p.Offset, p.Size = "block", f.race.Addr-b.Addr, b.Size
+		p.Made, p.Freed = m.site(f.sites[0]), m.site(f.sites[1])
 		return p
 	}
-	i := m.names.image(m.run.FileAt(t.Process, p.Addr), p.Addr)
+	i := m.names.imageOf(place{p.Addr, f.file})
 	if i.file != nil {
 		if variable, offset := i.file.VariableAt(i.addr); variable != nil {
 			p.Kind, p.Name, p.Offset, p.Image = "variable", variable.Name(), offset, i.name
 			return p
 		}
 	}
-	if owner := m.run.StackOf(t.Process, r.Addr); owner != nil {
-		p.Kind, p.Thread = "stack", owner.Number
+	if f.owner >= 0 {
+		p.Kind, p.Thread = "stack", f.owner
 	}
 	return p
 }
 
-func (m *maker) site(s *stream.Site) *Site {
-	m.creation(s.Thread)
-	return &Site{Thread: s.Thread, Stack: append([]Frame{m.frame(s.Thread, s.PC)}, m.calls(s.Thread, s.Stack)...)}
+func (m *maker) site(s *siteMoment) *Site {
+	if s == nil {
+		return nil
+	}
+	m.noteCreators(s.creators)
+	return &Site{Thread: s.thread, Stack: m.frames(s.stack)}
 }
 
-// finish adds what is known at the end.
-func (m *maker) finish() {
+// finish makes the report of a run that is over, by its manifest and summary.
+func (m *maker) finish(description, end []byte) (*Report, error) {
 	r := m.report
+	var err error
+	if m.names, err = newNames(description, end); err != nil {
+		return nil, errMode.Wrap(err)
+	}
+	r.Args = m.names.args
+	for _, g := range m.order {
+		m.describeGroup(g)
+	}
 	r.Counts = m.run.Counts()
 	for n := range r.Counts.Threads {
 		t := m.run.ThreadAt(n)
@@ -401,6 +571,7 @@ func (m *maker) finish() {
 		r.Notes = append(r.Notes, "the recording ended before the run: what comes after its last synchronization operation, system call or call of an allocator is not looked at")
 	}
 	r.Notes = append(r.Notes, m.names.notes()...)
+	return r, nil
 }
 
 // Sorted orders the races by how often they happened, the most frequent first.

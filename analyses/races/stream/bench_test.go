@@ -87,10 +87,11 @@ func once(b *testing.B, text []byte, order races.Order) (each time.Duration, acc
 	defer r.Close()
 	start := used(b)
 	x, err := stream.New(r, stream.Options{Order: order, Race: func(*races.Race) {}})
-	if err == nil {
-		err = x.ReadAll()
-	}
 	if err != nil {
+		b.Fatal(err)
+	}
+	defer x.Close()
+	if err := x.ReadAll(); err != nil {
 		b.Fatal(err)
 	}
 	c := x.Counts()

@@ -1,11 +1,11 @@
-// Package stream passes a stored trace to a race detector: the loads and stores of
+// Package stream passes a run to a race detector: the loads and stores of
 // threads, and their synchronization operations, in the one order in which all of
 // them happened.
 //
-// The main type is Reader. Besides the detector's races it has the facts that a report
-// needs about the moment at which one is found: threads, calls, blocks of the heap,
-// and files in memory. Package races has the detectors, package report describes
-// races for people.
+// A Reader passes on a stored trace, a Live a run that takes place. Besides the
+// detector's races they have the facts that a report needs about the moment at which
+// one is found: threads, calls, blocks of the heap, and files in memory. Package races
+// has the detectors, package report describes races for people.
 //
 // Some accesses count as a whole, or not at all:
 //

@@ -112,7 +112,7 @@ func (b *heapBlocks) findBlock(addr uint64) (found *Block) {
 const maxOverlap = 64
 
 // BlockAt is the block of the heap that a process has at an address, or had last.
-func (x *Reader) BlockAt(process int32, addr uint64) *Block {
+func (x *Run) BlockAt(process int32, addr uint64) *Block {
 	p := x.processes[process]
 	if p == nil {
 		return nil
@@ -121,7 +121,7 @@ func (x *Reader) BlockAt(process int32, addr uint64) *Block {
 }
 
 // handleAllocator acts on the call of an allocator's function, or its return.
-func (x *Reader) handleAllocator(e *event.Heap) error {
+func (x *Run) handleAllocator(e *event.Heap) error {
 	t := x.byID[e.Thread]
 	if t == nil {
 		return errStamps.New(e.Thread, e.Seq)
@@ -131,9 +131,11 @@ func (x *Reader) handleAllocator(e *event.Heap) error {
 			x.freeBlock(t, e)
 		}
 		t.allocatorDepth++
+		x.noteDepth(t)
 		return nil
 	}
 	t.allocatorDepth = max(0, t.allocatorDepth-1)
+	x.noteDepth(t)
 	moved := e.Op == event.HeapResize && e.Old != 0 && (e.Addr != 0 && e.Addr != e.Old || e.Addr == 0 && e.Size == 0)
 	if moved {
 		if b := t.process.blocks.at[uint64(e.Old)]; b != nil && b.Freed == nil {
@@ -147,26 +149,13 @@ func (x *Reader) handleAllocator(e *event.Heap) error {
 	return nil
 }
 
-func (x *Reader) callSite(t *Thread, e *event.Heap) *Site {
-	return &Site{Thread: t.Number, PC: e.PC - 1, Stack: t.calls.outerStack(uint64(e.PC))}
-}
-
-// outerStack is the stack without the call that returns to an address, if that is the
-// innermost.
-func (c *callStack) outerStack(ret uint64) uint32 {
-	n := len(c.frames)
-	if n == 0 || c.frames[n-1].ret != ret {
-		return c.node
-	}
-	if n == 1 {
-		return 0
-	}
-	return c.frames[n-2].node
+func (x *Run) callSite(t *Thread, e *event.Heap) *Site {
+	return &Site{Thread: t.Number, PC: e.PC - 1, Stack: t.runner.OuterStack(uint64(e.PC))}
 }
 
 // allocateBlock adds a block and forgets the accesses to its memory: to all of it, or, of a block
 // that has grown in place, to the new part.
-func (x *Reader) allocateBlock(t *Thread, e *event.Heap) {
+func (x *Run) allocateBlock(t *Thread, e *event.Heap) {
 	from := uint64(e.Addr)
 	to := from + e.Size
 	old := t.process.blocks.at[from]
@@ -181,7 +170,7 @@ func (x *Reader) allocateBlock(t *Thread, e *event.Heap) {
 
 // freeBlock frees a block: for other threads its memory is written. Under ScheduleRelative only the
 // real writes of the allocator count.
-func (x *Reader) freeBlock(t *Thread, e *event.Heap) {
+func (x *Run) freeBlock(t *Thread, e *event.Heap) {
 	b := t.process.blocks.at[uint64(e.Old)]
 	if b == nil || b.Freed != nil {
 		return
@@ -190,11 +179,10 @@ func (x *Reader) freeBlock(t *Thread, e *event.Heap) {
 	if x.options.Order != races.HappensBefore || x.ignoresAccesses(t) {
 		return
 	}
-	t.process.table.eachPage(b.Addr, b.Addr+b.Size, func(at, addr, size uint64) {
-		x.access = races.Access{
+	t.process.eachPage(b.Addr, b.Addr+b.Size, func(at, addr, size uint64) {
+		x.follower.Send(&races.Access{
 			Thread: t.Number, Addr: at, Size: int(size), Write: true, Other: true, PC: b.Freed.PC, Branches: e.Branches,
 			Stack: b.Freed.Stack,
-		}
-		x.sendAccess(addr)
+		}, addr)
 	})
 }

@@ -6,7 +6,7 @@ import (
 )
 
 // handleSync acts on the begin, end or whole of a synchronization operation.
-func (x *Reader) handleSync(e *event.Sync) error {
+func (x *Run) handleSync(e *event.Sync) error {
 	t := x.byID[e.Thread]
 	if t == nil {
 		return errStamps.New(e.Thread, e.Seq)
@@ -16,17 +16,18 @@ func (x *Reader) handleSync(e *event.Sync) error {
 	}
 	if !runsProgramCode(e.Op) && e.Phase != event.Whole {
 		t.operationDepth = max(0, t.operationDepth+map[bool]int{true: 1, false: -1}[e.Phase == event.Enter])
+		x.noteDepth(t)
 	}
 	if x.options.Operation != nil && x.options.Order == races.ScheduleRelative && !x.options.Operation(e) {
 		return nil
 	}
 	x.counts.Syncs++
-	x.detector.Sync(t.Number, e.Branches)
+	x.follower.Sync(t.Number, e.Branches)
 	if x.options.Order == races.HappensBefore && e.Effects&event.Inner == 0 {
 		x.applyEffects(t.Number, e)
 	}
 	if x.options.Sync != nil {
-		x.options.Sync(t.Number, x.accessNumber, e)
+		x.options.Sync(t.Number, x.follower.Number(), e)
 	}
 	return nil
 }
@@ -52,16 +53,15 @@ const objectSize = 4
 
 // reportObjectUse reports that an operation reads its object: that races with a thread that frees
 // it.
-func (x *Reader) reportObjectUse(t *Thread, e *event.Sync) {
-	page, ok := t.process.table.pageAt(uint64(e.Addr) >> pageShift)
+func (x *Run) reportObjectUse(t *Thread, e *event.Sync) {
+	page, ok := t.process.space.PageAt(uint64(e.Addr) >> pageShift)
 	if !ok {
 		return
 	}
-	x.access = races.Access{
+	x.follower.Send(&races.Access{
 		Thread: t.Number, Addr: page<<pageShift + uint64(e.Addr)%pageSize, Size: objectSize, Atomic: true, Other: true,
-		PC: e.PC - 1, Branches: e.Branches, Stack: t.calls.outerStack(uint64(e.PC)),
-	}
-	x.sendAccess(uint64(e.Addr))
+		PC: e.PC - 1, Branches: e.Branches, Stack: t.runner.OuterStack(uint64(e.PC)),
+	}, uint64(e.Addr))
 }
 
 // Variants of an object's number: for the releases of readers, and for a barrier's rounds.
@@ -71,7 +71,7 @@ const (
 )
 
 // applyEffects passes acquires and releases to the detector.
-func (x *Reader) applyEffects(thread int, e *event.Sync) {
+func (x *Run) applyEffects(thread int, e *event.Sync) {
 	object, second := uint64(e.Object), uint64(e.Second)
 	switch e.Op {
 	case event.OpBarrierInit, event.OpBarrierWait:
@@ -81,23 +81,23 @@ func (x *Reader) applyEffects(thread int, e *event.Sync) {
 		event.OpC11CndSignal, event.OpC11CndBroadcast, event.OpC11CndWait, event.OpC11CndTimedWait:
 	default:
 		if e.Effects&event.Acquire != 0 {
-			x.detector.Acquire(thread, object)
+			x.follower.Acquire(thread, object)
 			if e.Effects&event.Shared == 0 {
-				x.detector.Acquire(thread, object^readers)
+				x.follower.Acquire(thread, object^readers)
 			}
 		}
 		if e.Effects&event.Release != 0 {
 			if e.Effects&event.Shared != 0 {
 				object ^= readers
 			}
-			x.detector.Release(thread, object)
+			x.follower.Release(thread, object)
 		}
 	}
 	if e.Effects&event.AcquireSecond != 0 {
-		x.detector.Acquire(thread, second)
+		x.follower.Acquire(thread, second)
 	}
 	if e.Effects&event.ReleaseSecond != 0 {
-		x.detector.Release(thread, second)
+		x.follower.Release(thread, second)
 	}
 }
 
@@ -111,7 +111,7 @@ type barrier struct {
 
 // handleBarrier passes a round of a barrier to the detector: a barrier without a known number of
 // threads stays in one round.
-func (x *Reader) handleBarrier(thread int, e *event.Sync) {
+func (x *Run) handleBarrier(thread int, e *event.Sync) {
 	b := x.barriers[e.Object]
 	if b == nil || e.Op == event.OpBarrierInit && e.Phase == event.Enter {
 		b = &barrier{left: map[uint64]uint64{}, rounds: map[int]uint64{}}
@@ -129,17 +129,17 @@ func (x *Reader) handleBarrier(thread int, e *event.Sync) {
 		}
 		b.arrived++
 		b.rounds[thread] = round
-		x.detector.Release(thread, uint64(e.Object)^(round+1)*rounds)
+		x.follower.Release(thread, uint64(e.Object)^(round+1)*rounds)
 	case event.Return, event.Unwound:
 		round := b.rounds[thread]
 		delete(b.rounds, thread)
 		object := uint64(e.Object) ^ (round+1)*rounds
 		if e.Effects&event.Acquire != 0 {
-			x.detector.Acquire(thread, object)
+			x.follower.Acquire(thread, object)
 		}
 		if b.left[round]++; b.count > 0 && b.left[round] == b.count {
 			delete(b.left, round)
-			x.detector.RemoveObject(object)
+			x.follower.RemoveObject(object)
 		}
 	}
 }

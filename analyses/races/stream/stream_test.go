@@ -71,6 +71,7 @@ func through(text []byte, o stream.Options) (list []races.Race, c stream.Counts,
 	if err != nil {
 		return nil, c, err
 	}
+	defer x.Close()
 	err = x.ReadAll()
 	return list, x.Counts(), err
 }

@@ -26,22 +26,19 @@ type Thread struct {
 	operationDepth int   // operations that are the thread's own business
 	allocatorDepth int   // calls of allocators
 	saved          []int // within and heap when signal handlers were called
-	calls          callStack
-	begun          bool
+	runner         *races.Runner
 	over           bool
-	// low and high are bounds of the stack as far as it was used.
-	low, high uint64
 }
 
 // ThreadAt returns a thread by its number.
-func (x *Reader) ThreadAt(number int) *Thread { return x.threads[number] }
+func (x *Run) ThreadAt(number int) *Thread { return x.threads[number] }
 
 // process is the state of a process.
 type process struct {
 	id      int32
 	parent  int32
 	threads int // that are alive
-	table   pageTable
+	space   *races.Space
 	files   []event.Mapping // the latest last
 	areas   []area          // that may be stacks
 	blocks  heapBlocks
@@ -50,10 +47,10 @@ type process struct {
 // area is a range of addresses.
 type area struct{ start, end uint64 }
 
-func (x *Reader) processOf(id int32) *process {
+func (x *Run) processOf(id int32) *process {
 	p := x.processes[id]
 	if p == nil {
-		p = &process{id: id, table: newPageTable(), blocks: newHeapBlocks()}
+		p = &process{id: id, space: x.follower.NewSpace(), blocks: newHeapBlocks()}
 		x.processes[id] = p
 	}
 	return p
@@ -61,21 +58,22 @@ func (x *Reader) processOf(id int32) *process {
 
 // handleStart makes a thread known. A process that was forked comes after all that the
 // threads of its parent did: it has a copy of the memory.
-func (x *Reader) handleStart(e *event.Start) error {
+func (x *Run) handleStart(e *event.Start) error {
 	if len(x.threads) == races.MaxThreads {
 		return errThreads.New(races.MaxThreads)
 	}
 	p := x.processOf(e.Process)
 	t := &Thread{Number: len(x.threads), ID: e.Thread, Name: e.Name, Process: e.Process, Parent: -1, process: p}
+	t.runner = x.follower.NewRunner(t.Number, p.space)
 	x.threads = append(x.threads, t)
 	x.byID[e.Thread] = t
 	p.threads++
-	x.detector.SetProcess(t.Number, int(e.Process))
+	x.follower.SetProcess(t.Number, int(e.Process))
 	parent := x.byID[e.Parent]
 	if parent == nil {
 		return nil
 	}
-	t.Parent, t.CreationStack = parent.Number, parent.calls.node
+	t.Parent, t.CreationStack = parent.Number, parent.runner.Stack()
 	if parent.Process == e.Process {
 		return nil
 	}
@@ -84,27 +82,27 @@ func (x *Reader) handleStart(e *event.Start) error {
 	p.blocks = parent.process.blocks.cloneBlocks()
 	for _, other := range x.threads {
 		if other.Process == parent.Process {
-			x.detector.Fork(other.Number, t.Number)
+			x.follower.Fork(other.Number, t.Number)
 		}
 	}
 	return nil
 }
 
-func (x *Reader) handleExit(e *event.Exit) error {
+func (x *Run) handleExit(e *event.Exit) error {
 	t := x.byID[e.Thread]
 	if t == nil {
 		return nil
 	}
 	t.over = true // its end as a synchronization operation comes yet
 	if t.process.threads--; t.process.threads == 0 {
-		x.detector.EndProcess(int(t.Process))
+		x.follower.EndProcess(int(t.Process))
 		delete(x.processes, t.Process)
 	}
-	t.calls = callStack{}
+	t.runner.EndCalls()
 	return nil
 }
 
-func (x *Reader) handleMapping(e *event.Mapping) error {
+func (x *Run) handleMapping(e *event.Mapping) error {
 	p := x.processOf(e.Process)
 	kept := p.files[:0]
 	for _, f := range p.files {
@@ -118,7 +116,7 @@ func (x *Reader) handleMapping(e *event.Mapping) error {
 
 // FileAt is the part of a file that is at an address of a process now, or else the nearest one
 // before it, which may have zeros after it (bss); nil without one.
-func (x *Reader) FileAt(process int32, addr arch.Addr) *event.Mapping {
+func (x *Run) FileAt(process int32, addr arch.Addr) *event.Mapping {
 	p := x.processes[process]
 	if p == nil {
 		return nil
@@ -137,15 +135,16 @@ func (x *Reader) FileAt(process int32, addr arch.Addr) *event.Mapping {
 }
 
 // handleSignal notes that a handler interrupts the thread's present operation.
-func (x *Reader) handleSignal(e *event.Signal) error {
+func (x *Run) handleSignal(e *event.Signal) error {
 	if t := x.byID[e.Thread]; t != nil {
 		t.saved = append(t.saved, t.operationDepth, t.allocatorDepth)
 		t.operationDepth, t.allocatorDepth = 0, 0
+		x.noteDepth(t)
 	}
 	return nil
 }
 
-func (x *Reader) handleSyscall(e *event.Syscall) error {
+func (x *Run) handleSyscall(e *event.Syscall) error {
 	t := x.byID[e.Thread]
 	if t == nil {
 		return nil
@@ -154,6 +153,7 @@ func (x *Reader) handleSyscall(e *event.Syscall) error {
 		if n := len(t.saved); e.Number == unix.SYS_RT_SIGRETURN && n > 0 {
 			t.operationDepth, t.allocatorDepth = t.saved[n-2], t.saved[n-1]
 			t.saved = t.saved[:n-2]
+			x.noteDepth(t)
 		}
 		return nil
 	}
@@ -162,14 +162,14 @@ func (x *Reader) handleSyscall(e *event.Syscall) error {
 	}
 	switch e.Number {
 	case unix.SYS_MMAP:
-		t.process.noteMapped(e.Result, e.Args[1], e.Args[2], e.Args[3])
+		x.noteMapped(t.process, e.Result, e.Args[1], e.Args[2], e.Args[3])
 	case unix.SYS_MUNMAP, unix.SYS_MADVISE:
-		t.process.noteUnmapped(e.Args[0], e.Args[1], e.Number == unix.SYS_MUNMAP)
+		x.noteUnmapped(t.process, e.Args[0], e.Args[1], e.Number == unix.SYS_MUNMAP)
 	case unix.SYS_MREMAP:
-		t.process.noteUnmapped(e.Args[0], e.Args[1], true)
-		t.process.noteUnmapped(e.Result, e.Args[2], true)
+		x.noteUnmapped(t.process, e.Args[0], e.Args[1], true)
+		x.noteUnmapped(t.process, e.Result, e.Args[2], true)
 	case unix.SYS_BRK:
-		t.process.table.dropPages(e.Result>>pageShift, e.Result>>pageShift+brkPages)
+		x.follower.DropPages(t.process.space, e.Result>>pageShift, e.Result>>pageShift+brkPages)
 	}
 	if linux.Has(e.Number, linux.Executes) {
 		x.handleExec(t)
@@ -179,21 +179,24 @@ func (x *Reader) handleSyscall(e *event.Syscall) error {
 
 // handleExec notes that the process has another program. The accesses of a vfork's child to its
 // parent's memory come before the later ones of the parent.
-func (x *Reader) handleExec(t *Thread) {
+func (x *Run) handleExec(t *Thread) {
 	for _, other := range x.threads {
 		if other.Process == t.process.parent {
-			x.detector.Fork(t.Number, other.Number)
+			x.follower.Fork(t.Number, other.Number)
 		}
 	}
 	p := t.process
-	p.table, p.files, p.areas, p.blocks = newPageTable(), nil, nil, newHeapBlocks()
-	t.operationDepth, t.allocatorDepth, t.saved, t.calls = 0, 0, nil, callStack{}
+	p.files, p.areas, p.blocks = nil, nil, newHeapBlocks()
+	x.follower.DropPages(p.space, 0, ^uint64(0))
+	t.operationDepth, t.allocatorDepth, t.saved = 0, 0, nil
+	t.runner.EndCalls()
+	x.noteDepth(t)
 }
 
 // noteMapped notes memory that a C library may have made for a stack: glibc says so,
 // musl makes it inaccessible first.
-func (p *process) noteMapped(start, size, prot, flags uint64) {
-	p.noteUnmapped(start, size, true)
+func (x *Run) noteMapped(p *process, start, size, prot, flags uint64) {
+	x.noteUnmapped(p, start, size, true)
 	stack := flags&unix.MAP_STACK != 0 || prot == unix.PROT_NONE && flags&unix.MAP_NORESERVE == 0
 	if flags&unix.MAP_ANONYMOUS != 0 && stack {
 		p.areas = append(p.areas, area{start, start + size})
@@ -205,8 +208,8 @@ const brkPages = 1 << 10
 
 // noteUnmapped notes that addresses lead nowhere now, or, if they are still mapped,
 // to new pages.
-func (p *process) noteUnmapped(start, size uint64, gone bool) {
-	p.table.dropPages(start>>pageShift, (start+size+pageSize-1)>>pageShift)
+func (x *Run) noteUnmapped(p *process, start, size uint64, gone bool) {
+	x.follower.DropPages(p.space, start>>pageShift, (start+size+pageSize-1)>>pageShift)
 	if !gone {
 		return
 	}
@@ -221,8 +224,7 @@ func (p *process) noteUnmapped(start, size uint64, gone bool) {
 
 // forgetStack makes the stack of a thread memory without a past. The thread's first
 // access is on it.
-func (x *Reader) forgetStack(t *Thread, addr uint64) {
-	t.begun, t.low, t.high = true, addr, addr
+func (x *Run) forgetStack(t *Thread, addr uint64) {
 	for _, a := range t.process.areas {
 		if a.start <= addr && addr < a.end {
 			x.forgetRange(t.process, a.start, a.end)

@@ -1,0 +1,201 @@
+#include "races.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+// ---- opening ------------------------------------------------------------------------------
+
+// Returns a detector without threads, or NULL if there is no memory.
+struct races_detector *races_open(void) { return calloc(1, sizeof(struct races_detector)); }
+
+void races_close(struct races_detector *d) {
+  for (size_t i = 0; i < d->pages.room; i++) {
+    if (!d->pages.keys[i]) continue;
+    struct races_page *p = (struct races_page *)(uintptr_t)d->pages.values[i];
+    races_drop_shadow(d, p);
+    free(p->content);
+    free(p);
+  }
+  races_free_memory(&d->memory);
+  races_table_clear(&d->pages);
+  for (size_t i = 0; i < d->nthreads; i++) free(d->threads[i].ended);
+  free(d->threads);
+  free(d->found);
+  free(d);
+}
+
+// Returns the state of a thread, from its first segment on. It is valid until the next call.
+struct races_thread *races_thread_at(struct races_detector *d, uint32_t n) {
+  if (n >= d->nthreads) {
+    size_t count = (size_t)n + 1 > 2 * d->nthreads ? (size_t)n + 1 : 2 * d->nthreads;
+    d->threads = races_allocate(d->threads, count, sizeof *d->threads);
+    for (; d->nthreads < count; d->nthreads++) d->threads[d->nthreads] = (struct races_thread){.segment = 1};
+  }
+  return &d->threads[n];
+}
+
+// Sets the segments of others that ended before a thread's present one.
+void races_set_ended(struct races_detector *d, uint32_t thread, const uint32_t *ended, size_t n) {
+  struct races_thread *t = races_thread_at(d, thread);
+  if (n > t->nended) t->ended = races_allocate(t->ended, n, sizeof *ended);
+  memcpy(t->ended, ended, n * sizeof *ended);
+  t->nended = (uint32_t)n;
+}
+
+// ---- comparison ---------------------------------------------------------------------------
+
+// Reports whether two marks are of the same instance of an instruction.
+static bool is_same_instance(const struct races_mark *a, const struct races_mark *b) {
+  const uint64_t instance = PC_MASK | UINT64_MAX << PART_SHIFT;
+  return !((a->what ^ b->what) & instance) && a->when == b->when && a->order >> 32 == b->order >> 32 &&
+         a->calls >> 32 == b->calls >> 32;
+}
+
+// Notes a race, unless both are atomic, or it is that of the same two instructions at another byte.
+static __attribute__((noinline)) void note_race(struct races_detector *d, const struct races_mark *before, uint64_t addr,
+                                                enum races_kind kind, const struct races_mark *now) {
+  if (before->what & now->what & FLAG_ATOMIC) return;
+  for (size_t i = 0; i < d->nfound; i++)
+    if (is_same_instance(&d->found[i].before, before)) return;
+  if (d->nfound == d->found_room) {
+    d->found_room = d->found_room ? 2 * d->found_room : 16;
+    d->found = races_allocate(d->found, d->found_room, sizeof *d->found);
+  }
+  d->found[d->nfound++] = (struct races_found){.before = *before, .now = *now, .addr = addr, .kind = kind};
+}
+
+// Reports whether nothing orders a mark and the present access of a thread.
+static inline bool is_unordered(const struct races_mark *before, const struct races_thread *t, const struct races_mark *now) {
+  uint32_t thread = races_thread_of(before);
+  if (!races_is_used(before) || thread == races_thread_of(now)) return false;
+  return races_segment_of(before) > (thread < t->nended ? t->ended[thread] : 0);
+}
+
+// The access at hand.
+struct present {
+  struct races_detector *d;
+  const struct races_thread *thread;
+  struct races_shadow *shadow;
+  uint64_t page;  // address of the page
+  bool write;
+  struct races_mark mark;
+};
+
+static inline void compare(const struct present *a, const struct races_mark *before, unsigned word, unsigned lo, enum races_kind kind) {
+  if (__builtin_expect(is_unordered(before, a->thread, &a->mark), 0))
+    note_race(a->d, before, a->page + word * WORD_SIZE + lo, kind, &a->mark);
+}
+
+static __attribute__((noinline)) void compare_further_reads(const struct present *a, struct races_reads *list, unsigned word, unsigned lo) {
+  for (uint32_t i = 0; i < list->n; i++) compare(a, &list->marks[i], word, lo, RACES_READ_WRITE);
+  list->n = 0;
+}
+
+// Compares an access with those before it of the same bytes, which are a part that begins at byte lo,
+// and keeps it.
+static inline void check_part(const struct present *a, unsigned word, unsigned part, unsigned lo) {
+  struct races_state *s = races_part_state(a->shadow, word, part);
+  if (!a->write) {
+    compare(a, &s->write, word, lo, RACES_WRITE_READ);
+    if (!races_is_used(&s->read) || races_thread_of(&s->read) == races_thread_of(&a->mark)) s->read = a->mark;
+    else races_add_reader(a->d, a->shadow, word, part, &a->mark);
+    return;
+  }
+  if (races_is_used(&s->read)) {
+    compare(a, &s->read, word, lo, RACES_READ_WRITE);
+    struct races_reads *list = races_further_reads(a->shadow, word, part);
+    if (list) compare_further_reads(a, list, word, lo);
+    s->read.what = 0;
+  } else {
+    compare(a, &s->write, word, lo, RACES_WRITE_WRITE);
+  }
+  s->write = a->mark;
+}
+
+// access_word where the bytes are not those of one part, or not yet.
+static __attribute__((noinline)) void access_parts(const struct present *a, unsigned word, unsigned lo, unsigned hi) {
+  races_divide(a->d, a->shadow, word, lo, hi);
+  for (unsigned at = lo; at < hi; at++) {
+    unsigned starts = a->shadow->starts[word];
+    if (starts >> at & 1) check_part(a, word, races_part_number(starts, at), at);
+  }
+  if (!a->write) return;
+  // They are the same now.
+  for (unsigned at = hi - 1; at > lo; at--)
+    if (a->shadow->starts[word] >> at & 1) races_remove_part(a->shadow, word, at);
+}
+
+// Looks at the bytes [lo, hi) of a word.
+static inline void access_word(const struct present *a, unsigned word, unsigned lo, unsigned hi) {
+  unsigned mask = (1u << hi) - (1u << lo), starts = a->shadow->starts[word], known = a->shadow->known[word];
+  if ((starts & mask) == 1u << lo && (known & mask) == mask && (hi == WORD_SIZE || ((starts | ~known) >> hi & 1))) {
+    check_part(a, word, races_part_number(starts, lo), lo);
+    return;
+  }
+  if (known) {
+    access_parts(a, word, lo, hi);
+    return;
+  }
+  a->shadow->starts[word] = (uint8_t)(1u << lo);
+  a->shadow->known[word] = (uint8_t)mask;
+  if (a->write) a->shadow->states[word].write = a->mark;
+  else a->shadow->states[word].read = a->mark;
+}
+
+// ---- accesses -----------------------------------------------------------------------------
+
+static inline void begin_access(struct present *p, struct races_detector *d, const struct races_access *a) {
+  const struct races_thread *t = a->thread < d->nthreads ? &d->threads[a->thread] : races_thread_at(d, a->thread);
+  uint64_t branches = a->branches - t->base;
+  d->nfound = 0;
+  p->d = d;
+  p->thread = t;
+  p->write = a->write;
+  p->mark.what = (a->pc & PC_MASK) | (a->size <= SIZE_MASK ? a->size << SIZE_SHIFT : 0) | FLAG_USED |
+                 (a->atomic ? FLAG_ATOMIC : 0) | (a->valued && a->write && a->value == a->old ? FLAG_SILENT : 0) |
+                 (a->other ? FLAG_OTHER : 0) | (uint64_t)a->part << PART_SHIFT | (uint64_t)a->parts << PARTS_SHIFT;
+  p->mark.when = a->at << THREAD_BITS | (a->thread & THREAD_MASK);
+  p->mark.order = t->segment | t->syncs << 32;
+  p->mark.calls = a->stack | (branches < UINT32_MAX ? branches : UINT32_MAX) << 32;
+}
+
+static inline void use_page(struct present *p, struct races_page *page) {
+  p->shadow = page->shadow ? page->shadow : races_new_shadow(p->d, page);
+  p->page = page->number << PAGE_SHIFT;
+}
+
+static void access_bytes(struct present *p, uint64_t from, uint64_t to) {
+  while (from < to) {
+    uint64_t start = from & ~(uint64_t)(WORD_SIZE - 1);
+    unsigned lo = (unsigned)(from - start), hi = to - start < WORD_SIZE ? (unsigned)(to - start) : WORD_SIZE;
+    use_page(p, races_page_at(p->d, from >> PAGE_SHIFT));
+    access_word(p, (unsigned)(start / WORD_SIZE % PAGE_WORDS), lo, hi);
+    from = start + hi;
+  }
+}
+
+// Takes the next access of the run.
+void races_access(struct races_detector *d, const struct races_access *a) {
+  struct present p;
+  begin_access(&p, d, a);
+  if (!a->first) {
+    access_bytes(&p, a->addr, a->addr + a->size);
+    return;
+  }
+  access_bytes(&p, a->addr, a->addr + a->first);
+  access_bytes(&p, a->rest, a->rest + (a->size - a->first));
+}
+
+// The same for an access within one page, which is given.
+void races_access_page(struct races_detector *d, const struct races_access *a, struct races_page *page) {
+  struct present p;
+  unsigned from = (unsigned)(a->addr % PAGE_BYTES), to = from + (unsigned)a->size;
+  begin_access(&p, d, a);
+  use_page(&p, page);
+  while (from < to) {
+    unsigned word = from / WORD_SIZE, lo = from % WORD_SIZE, hi = to - word * WORD_SIZE;
+    if (hi > WORD_SIZE) hi = WORD_SIZE;
+    access_word(&p, word, lo, hi);
+    from = word * WORD_SIZE + hi;
+  }
+}

@@ -1,0 +1,93 @@
+// A run's accesses from its memory log. follower.go describes it.
+#ifndef HEDDLE_RACES_FOLLOW_H
+#define HEDDLE_RACES_FOLLOW_H
+
+#include "races.h"
+
+// A call that a thread is in: where its return address is.
+struct races_frame {
+  uint64_t slot, ret;
+  uint32_t node;
+};
+
+// All stacks of calls that were seen, as a tree. Number 0 is that without calls.
+struct races_node {
+  uint64_t pc;
+  uint32_t parent;
+  uint32_t latest;  // a child
+};
+
+// The addresses of a process: the pages to which they were last seen to lead.
+struct races_space {
+  struct races_table pages;
+};
+
+// A thread of the run. It follows calls by its accesses: a call stores its return address, and the return
+// loads it.
+struct races_runner {
+  struct races_space *space;
+  uint32_t number;
+  bool ignores;  // its accesses belong to an operation or an allocator
+  bool begun;
+  uint64_t low, high;  // bounds of the stack as far as it was used
+  uint64_t slot;       // of the innermost call
+  uint32_t node;       // of all calls
+  uint32_t nframes, frames_room;
+  struct races_frame *frames;
+};
+
+// The place of an address that was used last.
+struct races_near {
+  uint64_t number;
+  struct races_space *space;
+  struct races_page *page;
+};
+
+#define NEAR_PAGES 1024u
+#define MAX_STACKS ((uint32_t)1 << 20)
+
+// Why races_follow has stopped.
+enum races_stop { RACES_END, RACES_FOUND, RACES_FIRST, RACES_STRAY };
+
+struct races_follower {
+  struct races_detector *detector;
+  bool values;           // the content of memory is followed
+  bool happens_before;
+  bool atomics;          // atomic instructions do not race with each other
+  uint64_t accesses, skipped;
+  uint64_t number;       // of the next access
+
+  struct races_runner *runner;  // whose accesses come next, or NULL
+  uint64_t branches;            // of the last access
+  uint64_t start;               // branches of the thread where its count was counted
+  uint32_t counted;
+
+  struct races_access access;   // the last one
+  uint64_t addr;                // its address for the thread
+
+  struct races_table mapped;    // pages by address, as the log has it
+  struct races_near near[NEAR_PAGES];
+
+  struct races_node *nodes;
+  uint32_t nnodes, nodes_room;
+  struct races_table children;  // lists of nodes that have other children after them, by hash
+  uint32_t *others;             // of each node, another one of the same hash
+};
+
+struct races_follower *races_follower_open(struct races_detector *d, bool happens_before, bool values);
+void races_follower_close(struct races_follower *f);
+size_t races_follow(struct races_follower *f, const struct heddle_mem_entry *entries, size_t n, const uint8_t *bytes, uint32_t *stop);
+void races_send(struct races_follower *f, uint64_t addr);
+
+struct races_runner *races_new_runner(uint32_t number, struct races_space *space);
+void races_free_runner(struct races_runner *r);
+void races_end_calls(struct races_runner *r);
+
+struct races_space *races_new_space(void);
+void races_free_space(struct races_space *s);
+bool races_space_page(const struct races_space *s, uint64_t number, uint64_t *page);
+void races_note_page(struct races_follower *f, struct races_space *s, uint64_t number, uint64_t page);
+void races_drop_pages(struct races_follower *f, struct races_space *s, uint64_t from, uint64_t to);
+size_t races_space_numbers(const struct races_space *s, uint64_t first, uint64_t last, uint64_t *numbers);
+
+#endif

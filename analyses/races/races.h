@@ -1,0 +1,179 @@
+// The part of the race detector that is executed for each access: shadow memory, the comparison of
+// accesses with those before, and the following of a memory log. detector.go and follower.go describe it.
+#ifndef HEDDLE_RACES_H
+#define HEDDLE_RACES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "memlog.h"
+
+#define WORD_SIZE 8u
+#define PAGE_SHIFT 12u
+#define PAGE_BYTES 4096u
+#define PAGE_WORDS (PAGE_BYTES / WORD_SIZE)
+
+// Fields of a mark that share a number.
+#define PC_BITS 48u
+#define PC_MASK (((uint64_t)1 << PC_BITS) - 1)
+#define SIZE_SHIFT PC_BITS  // 5 bits: 0 stands for more than 31
+#define SIZE_MASK 31u
+#define FLAG_USED ((uint64_t)1 << 53)
+#define FLAG_ATOMIC ((uint64_t)1 << 54)
+#define FLAG_SILENT ((uint64_t)1 << 55)  // wrote the value that was there already
+#define FLAG_OTHER ((uint64_t)1 << 56)   // no instruction's access
+#define PART_SHIFT 57u                   // 3 bits
+#define PARTS_SHIFT 60u                  // 4 bits
+
+#define THREAD_BITS 20u
+#define THREAD_MASK (((uint32_t)1 << THREAD_BITS) - 1)
+
+// An access that is remembered. It is copied word by word: processors are slow at reading words that have
+// just been written in pieces.
+struct races_mark {
+  uint64_t what;   // pc, size and flags
+  uint64_t when;   // thread, and above it the place in the trace
+  uint64_t order;  // segment, and above it the number of synchronization operations
+  uint64_t calls;  // stack, and above it branches
+};
+
+// The last write of some bytes and, of one thread, the last read since.
+struct races_state {
+  struct races_mark write, read;
+};
+
+// The last reads of further threads.
+struct races_reads {
+  uint32_t n, room;
+  struct races_mark *marks;
+};
+
+// The states of a word's further parts in their order and, if several threads read some part, the
+// further reads of each part.
+struct races_parts {
+  uint32_t kind;  // room for 1, 3 or 7 states
+  struct races_reads *reads;
+  _Alignas(64) struct races_state states[];  // each in a line of the processor's cache
+};
+
+// The states of the words of a page. The bytes of a word that were always accessed together are a part
+// of it and have one state; parts are adjacent bytes. Bit n of starts is set if a part begins at byte
+// n, of known if byte n is in one. The first part's state is in states, those of others in more.
+struct races_shadow {
+  struct races_state states[PAGE_WORDS];
+  struct races_parts *more[PAGE_WORDS];
+  uint8_t starts[PAGE_WORDS], known[PAGE_WORDS];
+};
+
+// A page of memory. It stays where it is until the detector is closed.
+struct races_page {
+  uint64_t number;
+  struct races_shadow *shadow;  // NULL: no access is remembered
+  uint8_t *content;             // NULL: not known
+};
+
+// A table from numbers to numbers. A key is stored plus 1; 0 is an empty place.
+struct races_table {
+  uint64_t *keys, *values;
+  size_t n, room;
+};
+
+// Memory for shadows and parts, which is divided into pieces of a few sizes and freed as a whole.
+struct races_memory {
+  struct races_chunk *chunks;  // the last one first
+  size_t left;                 // bytes of it that were never used
+  void *freed[4];              // pieces that were freed, by size: each has the address of the next
+};
+
+// A thread, as far as accesses are compared.
+struct races_thread {
+  uint32_t segment;
+  uint32_t nended;
+  uint32_t *ended;  // of each thread, the segments that ended before the present one
+  uint64_t syncs, base;
+  int64_t process;
+};
+
+struct races_access {
+  uint64_t addr, size, first, rest;
+  uint64_t pc, branches, at;
+  uint64_t value, old;
+  uint32_t thread, stack;
+  bool write, atomic, other, valued;
+  uint8_t part, parts;
+};
+
+enum races_kind { RACES_WRITE_WRITE, RACES_WRITE_READ, RACES_READ_WRITE };
+
+// Two accesses that nothing orders.
+struct races_found {
+  struct races_mark before, now;
+  uint64_t addr;
+  uint64_t kind;
+};
+
+struct races_detector {
+  struct races_table pages;  // pointers to pages, by number
+  struct races_page *last;   // that was found, or NULL
+  struct races_memory memory;
+  struct races_thread *threads;
+  size_t nthreads;
+  struct races_found *found;  // races of the last access
+  size_t nfound, found_room;
+};
+
+void *races_allocate(void *p, size_t n, size_t size);
+
+bool races_table_get(const struct races_table *t, uint64_t key, uint64_t *value);
+void races_table_set(struct races_table *t, uint64_t key, uint64_t value);
+void races_table_remove(struct races_table *t, uint64_t key);
+void races_table_clear(struct races_table *t);
+
+// shadow.c
+struct races_page *races_page_at(struct races_detector *d, uint64_t number);
+struct races_page *races_known_page(struct races_detector *d, uint64_t number);
+struct races_shadow *races_new_shadow(struct races_detector *d, struct races_page *p);
+void races_drop_shadow(struct races_detector *d, struct races_page *p);
+void races_free_memory(struct races_memory *m);
+void races_forget(struct races_detector *d, uint64_t from, uint64_t to);
+void races_copy_page(struct races_detector *d, uint64_t to, uint64_t from, int64_t process);
+void races_add_reader(struct races_detector *d, struct races_shadow *s, unsigned word, unsigned part, const struct races_mark *now);
+void races_divide(struct races_detector *d, struct races_shadow *s, unsigned word, unsigned lo, unsigned hi);
+void races_remove_part(struct races_shadow *s, unsigned word, unsigned lo);
+
+// detector.c
+struct races_detector *races_open(void);
+void races_close(struct races_detector *d);
+struct races_thread *races_thread_at(struct races_detector *d, uint32_t n);
+void races_set_ended(struct races_detector *d, uint32_t thread, const uint32_t *ended, size_t n);
+void races_access(struct races_detector *d, const struct races_access *a);
+void races_access_page(struct races_detector *d, const struct races_access *a, struct races_page *page);
+
+static inline bool races_is_used(const struct races_mark *m) { return m->what & FLAG_USED; }
+static inline uint32_t races_thread_of(const struct races_mark *m) { return (uint32_t)m->when & THREAD_MASK; }
+
+// The number of bits of a byte.
+static inline unsigned races_bits(unsigned byte) {
+  byte = byte - (byte >> 1 & 0x55);
+  byte = (byte & 0x33) + (byte >> 2 & 0x33);
+  return (byte + (byte >> 4)) & 0x0f;
+}
+
+// The number of the part that begins at byte lo.
+static inline unsigned races_part_number(unsigned starts, unsigned lo) { return races_bits(starts & ((1u << lo) - 1)); }
+
+static inline uint32_t races_segment_of(const struct races_mark *m) { return (uint32_t)m->order; }
+
+// The list of further reads of a part, NULL if the word has none.
+static inline struct races_reads *races_further_reads(struct races_shadow *s, unsigned word, unsigned part) {
+  struct races_parts *m = s->more[word];
+  return m && m->reads ? &m->reads[part] : NULL;
+}
+
+// The state of a part, by its number.
+static inline struct races_state *races_part_state(struct races_shadow *s, unsigned word, unsigned part) {
+  return part ? &s->more[word]->states[part - 1] : &s->states[word];
+}
+
+#endif
