@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/heddle-dmt/heddle/emu/engines"
 	"github.com/heddle-dmt/heddle/internal/testsize"
 	"github.com/heddle-dmt/heddle/memmodel"
 	"github.com/heddle-dmt/heddle/memmodel/axiomatic"
@@ -106,7 +107,7 @@ var fence = regexp.MustCompile(`[ms]fence`)
 // any model, and without under exactly those that program.yaml names. The axioms
 // of the models must say the same.
 func TestMemoryCores(t *testing.T) {
-	machine, err := explore.NewMachine()
+	machine, err := explore.NewMachine(engines.Auto)
 	if err != nil {
 		t.Fatal(err)
 	}
