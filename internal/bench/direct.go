@@ -36,7 +36,7 @@ func (s *setting) inProcessorTime(title string, target float64, one, other []str
 
 // onDirect is a command of heddle with a program on the engine direct.
 func (s *setting) onDirect(words []string, program ...string) []string {
-	return slices.Concat([]string{s.heddle}, words, []string{"-q", "--engine=direct", "--"}, program)
+	return slices.Concat([]string{s.heddle}, words, []string{"-q", "--engine=direct", "--mount=" + s.dir + ":" + s.dir, "--"}, program)
 }
 
 // againstNative compares a program with its native run.
@@ -118,5 +118,5 @@ func directTSO(s *setting) (result, error) {
 
 func directRaces(s *setting) (result, error) {
 	return s.inProcessorTime("races of pbzip2 -p2, in times of helgrind's", 1,
-		s.onDirect([]string{"races"}, s.pbzip2()...), slices.Concat([]string{"valgrind", "-q", "--tool=helgrind"}, s.pbzip2()))
+		s.onDirect([]string{"races"}, s.pbzip2()...), slices.Concat([]string{"valgrind", "-q", "--log-file=" + filepath.Join(s.dir, "helgrind.log"), "--tool=helgrind"}, s.pbzip2()))
 }
