@@ -65,7 +65,7 @@ func (f *Follower) Close() {
 // SeparateAtomics says, under ScheduleRelative, that atomic instructions do not race with each other.
 func (f *Follower) SeparateAtomics() { f.c.atomics = true }
 
-// Accesses counts the accesses that the detector got, and Skipped those that it did not get.
+// Accesses counts the accesses that the detector got, and Skipped the others.
 func (f *Follower) Accesses() uint64 { return uint64(f.c.accesses) }
 
 // Skipped is described at Accesses.

@@ -106,7 +106,7 @@ void races_table_set(struct races_table *t, uint64_t key, uint64_t value) {
   t->values[i] = value;
 }
 
-// Removes a key, and moves those that come after it because its place was taken.
+// Removes a key, and moves the keys after it whose places were taken.
 void races_table_remove(struct races_table *t, uint64_t key) {
   if (!t->n) return;
   size_t i = find_place(t, key), mask = t->room - 1;
@@ -134,7 +134,7 @@ void races_table_clear(struct races_table *t) {
 
 // ---- pages --------------------------------------------------------------------------------
 
-// Returns a page by its number, or NULL if there is none yet.
+// Returns a page by its number, or NULL if it does not exist yet.
 struct races_page *races_known_page(struct races_detector *d, uint64_t number) {
   uint64_t at;
   if (d->last && d->last->number == number) return d->last;

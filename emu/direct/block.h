@@ -58,7 +58,7 @@ struct direct_point {
   uint8_t count;         // ... their number
   uint8_t stores;        // ... of those that store
   bool write, stack;     // stack: by way of the entry for the stack
-  uint16_t size;         // bytes that the check covers, 0: it is none of an access
+  uint16_t size;         // bytes that the check covers, 0: it is not of an access
   uint16_t own, own_size;  // those of the instruction among them
   uint32_t apart;          // the block from here on that checks each access on its own, if it is known
   bool boundary;         // the instruction is the first or follows a branch

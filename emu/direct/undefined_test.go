@@ -33,7 +33,7 @@ var undefinedFlags = map[string]uint64{
 }
 
 // TestUndefinedFlags compares the flags that the engine takes for undefined, and so neither keeps nor
-// compares with the host's, with those that the manual does.
+// compares with the host's, with the manual's.
 func TestUndefinedFlags(t *testing.T) {
 	for _, f := range forms(arch.V3) {
 		code := append(append(f.head(0, 0, 0, 0), 0xc0|byte(max(f.field, 0))<<3|3), 1, 0, 0, 0, 0, 0, 0, 0)

@@ -16,7 +16,7 @@ import (
 // Order is the effect of an instruction on the order of memory accesses, as bits.
 type Order uint32
 
-// Locked instructions read and write atomically, and are full fences. Full ones are MFENCE and those that
+// Locked instructions read and write atomically, and are full fences. Full ones are MFENCE and instructions that
 // serialize; Stores is SFENCE. Weak ones store past the cache, in no order with others.
 const (
 	Locked Order = C.HEDDLE_ORDER_LOCKED

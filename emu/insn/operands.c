@@ -103,7 +103,7 @@ static uint64_t address_of(const struct heddle_insn *i, const ZydisDecodedOperan
   return segment_base(i, o->mem.segment) + (i->in.address_width == 32 ? (uint32_t)offset : offset);
 }
 
-// Finds the address of the first memory operand. Returns false if there is none.
+// Finds the address of the first memory operand. Returns false if it has no such operand.
 bool heddle_insn_first_operand(const struct heddle_insn *i, uint64_t *at) {
   for (int k = 0; k < i->in.operand_count; k++) {
     const ZydisDecodedOperand *o = &i->ops[k];

@@ -31,7 +31,7 @@ type names struct {
 
 type mount struct{ host, guest string }
 
-// words reads JSON strings, also those that are written as {"base64": ...}.
+// words reads JSON strings, also if they are written as {"base64": ...}.
 type words string
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -98,7 +98,7 @@ func (n *names) host(guest string) string {
 	return filepath.Join(best.host, strings.TrimPrefix(guest, best.guest))
 }
 
-// file reads a file of the guest once; nil if it is none that helps.
+// file reads a file of the guest once; nil if it does not help.
 func (n *names) file(name string) *debuginfo.File {
 	if f, ok := n.files[name]; ok {
 		return f

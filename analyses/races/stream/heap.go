@@ -45,7 +45,7 @@ func (b *heapBlocks) cloneBlocks() heapBlocks {
 	return c
 }
 
-// addBlock adds a block, and removes those that began at its address.
+// addBlock adds a block, and removes blocks that began at its address.
 func (b *heapBlocks) addBlock(k *Block) {
 	if old := b.at[k.Addr]; old != nil {
 		b.removeBlock(old)
