@@ -11,12 +11,14 @@
 # make clean   removes bin
 #
 # Each target first installs the Debian packages that it misses. TESTS are the packages
-# that are tested, ./... unless given, and FLAGS further flags of go test.
+# that are tested, ./... unless given, and FLAGS further flags of go test. Tests run on the host's default
+# engine (--engine auto); those of the packages ON_UNICORN, on a sample of their cases, on Unicorn as well.
 
 # Evaluated in each recipe, because a recipe's prerequisites may install Go.
 GO = $(or $(shell internal/setup/go.sh),$(error heddle: no Go of the version in go.mod; run internal/setup/packages.sh build))
 TOOL = $(GO) tool -modfile=internal/tools/go.mod
 TESTS = ./...
+ON_UNICORN = ./cmd/heddle ./internal/machine/... ./internal/e2e ./guest/programs/conformance ./memmodel/... ./recorder/... ./analyses/...
 GOTEST = HEDDLE_BIN=$(CURDIR)/bin/heddle internal/setup/still.sh $(GO) test
 
 .PHONY: help build man demo programs quick test long servers bench check clean setup-build setup-demo setup-test setup-servers
@@ -43,9 +45,11 @@ quick: setup-test build
 test: setup-test build
 	$(GO) run ./guest/programs/install bin/programs O2-static-g
 	$(GOTEST) -timeout 40m $(FLAGS) $(TESTS)
+	$(if $(filter ./...,$(TESTS)),HEDDLE_ENGINE=unicorn $(GOTEST) -short -vet=off -timeout 40m $(FLAGS) $(ON_UNICORN))
 
 long: setup-test build programs
 	HEDDLE_LONG=1 $(GOTEST) -timeout 24h $(FLAGS) $(TESTS)
+	$(if $(filter ./...,$(TESTS)),HEDDLE_ENGINE=unicorn HEDDLE_LONG=1 $(GOTEST) -timeout 24h $(FLAGS) $(ON_UNICORN))
 
 servers: setup-servers build
 	$(GOTEST) -timeout 40m -run TestServers -v $(FLAGS) ./internal/e2e

@@ -35,6 +35,9 @@ func TestScripts(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			repository, err := filepath.Abs("../..")
 			env.Setenv("REPOSITORY", repository)
+			// The scripts run on the engine of the other tests, which is ENGINE in them.
+			env.Setenv("HEDDLE_ENGINE", os.Getenv("HEDDLE_ENGINE"))
+			env.Setenv("ENGINE", engines.Resolve(os.Getenv("HEDDLE_ENGINE"), arch.V2))
 			return err
 		},
 		Condition: func(name string) (bool, error) {

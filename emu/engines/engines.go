@@ -25,12 +25,12 @@ const (
 func Names() []string { return []string{Auto, Direct, Unicorn} }
 
 // Resolve returns the engine that a configuration with this name and this level of the processor gets;
-// an empty name is Auto. Unicorn has no processor with AVX.
+// an empty name is Auto: Direct if the host can have it. Unicorn has no processor with AVX.
 func Resolve(name string, level arch.Level) string {
 	if name != Auto && name != "" {
 		return name
 	}
-	if level > arch.V2 {
+	if level > arch.V2 || checkDirect(level) == nil {
 		return Direct
 	}
 	return Unicorn
