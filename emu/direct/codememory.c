@@ -5,23 +5,18 @@
 
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
+// The second mapping is of the same anonymous memory (mremap(2), old_size of 0), so that the host's limits on
+// files do not matter.
 int direct_memory_init(struct direct_memory *m, size_t bytes) {
   memset(m, 0, sizeof *m);
-  int fd = memfd_create("heddle-code", MFD_CLOEXEC);
-  if (fd < 0) return -1;
-  if (ftruncate(fd, (off_t)bytes)) {
-    close(fd);
-    return -1;
-  }
-  void *writable = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
-  void *executable = mmap(NULL, bytes, PROT_READ | PROT_EXEC, MAP_SHARED | MAP_NORESERVE, fd, 0);
-  close(fd);
+  void *writable = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (writable == MAP_FAILED) return -1;
   m->bytes = bytes;
-  if (writable != MAP_FAILED) m->writable = writable;
+  m->writable = writable;
+  void *executable = mremap(writable, 0, bytes, MREMAP_MAYMOVE);
   if (executable != MAP_FAILED) m->executable = executable;
-  if (m->writable && m->executable) return 0;
+  if (m->executable && !mprotect(m->executable, bytes, PROT_READ | PROT_EXEC)) return 0;
   direct_memory_close(m);
   return -1;
 }
