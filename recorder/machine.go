@@ -63,6 +63,18 @@ func (r *Recorder) Run(t *kernel.Task) {
 	}
 }
 
+// continuer is a Recording that has something to do before the engine runs, after all events before that.
+type continuer interface{ Continue(r *Recorder) }
+
+// Continue reports that the engine is about to run, or to continue after a stop.
+func (r *Recorder) Continue() {
+	for _, p := range r.parts {
+		if p, ok := p.(continuer); ok {
+			p.Continue(r)
+		}
+	}
+}
+
 // Stopped reports that the engine has stopped within the quantum or at its end.
 func (r *Recorder) Stopped(t *kernel.Task, s arch.Stop) {
 	r.within = s

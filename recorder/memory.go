@@ -76,6 +76,17 @@ func (m *Memory) Begin(r *Recorder, _ *kernel.Task) {
 	}
 }
 
+// Continue implements continuer.
+func (m *Memory) Continue(r *Recorder) {
+	f, forwards := m.writer.(*memtrace.Forwarder)
+	if !forwards {
+		return
+	}
+	from, at := m.from, r.At()
+	from.Seq, from.Sync = at.Seq, at.Sync
+	f.BeginRun(r.CPU(), from, m.counted)
+}
+
 // Stopped implements Recording.
 func (m *Memory) Stopped(r *Recorder, _ *kernel.Task, _ arch.Stop) {
 	count := r.CPU().CountedBranches()

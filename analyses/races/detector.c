@@ -13,7 +13,6 @@ void races_close(struct races_detector *d) {
     if (!d->pages.keys[i]) continue;
     struct races_page *p = (struct races_page *)(uintptr_t)d->pages.values[i];
     races_drop_shadow(d, p);
-    free(p->content);
     free(p);
   }
   races_free_memory(&d->memory);
@@ -52,7 +51,7 @@ static bool is_same_instance(const struct races_mark *a, const struct races_mark
 }
 
 // Notes a race, unless both are atomic, or it is that of the same two instructions at another byte.
-static __attribute__((noinline)) void note_race(struct races_detector *d, const struct races_mark *before, uint64_t addr,
+static void note_race(struct races_detector *d, const struct races_mark *before, uint64_t addr,
                                                 enum races_kind kind, const struct races_mark *now) {
   if (before->what & now->what & FLAG_ATOMIC) return;
   for (size_t i = 0; i < d->nfound; i++)
@@ -71,19 +70,28 @@ static inline bool is_unordered(const struct races_mark *before, const struct ra
   return races_segment_of(before) > (thread < t->nended ? t->ended[thread] : 0);
 }
 
-// The access at hand.
+// The access at hand, as far as it lies in a page.
 struct present {
   struct races_detector *d;
   const struct races_thread *thread;
+  struct races_page *page;
   struct races_shadow *shadow;
-  uint64_t page;  // address of the page
+  unsigned from, to;  // the bytes of the page
   bool write;
+  bool *raced;        // set if it races
   struct races_mark mark;
 };
 
+// Notes a race. The thread of the access before has its next access to the bytes compared, too.
+static __attribute__((noinline)) void take_race(const struct present *a, const struct races_mark *before, unsigned word, unsigned lo,
+                                                enum races_kind kind) {
+  races_untouch(a->d, a->page, races_thread_of(before), a->from, a->to, a->write);
+  *a->raced = true;
+  note_race(a->d, before, (a->page->number << PAGE_SHIFT) + word * WORD_SIZE + lo, kind, &a->mark);
+}
+
 static inline void compare(const struct present *a, const struct races_mark *before, unsigned word, unsigned lo, enum races_kind kind) {
-  if (__builtin_expect(is_unordered(before, a->thread, &a->mark), 0))
-    note_race(a->d, before, a->page + word * WORD_SIZE + lo, kind, &a->mark);
+  if (__builtin_expect(is_unordered(before, a->thread, &a->mark), 0)) take_race(a, before, word, lo, kind);
 }
 
 static __attribute__((noinline)) void compare_further_reads(const struct present *a, struct races_reads *list, unsigned word, unsigned lo) {
@@ -106,6 +114,7 @@ static inline void check_part(const struct present *a, unsigned word, unsigned p
     struct races_reads *list = races_further_reads(a->shadow, word, part);
     if (list) compare_further_reads(a, list, word, lo);
     s->read.what = 0;
+    if (is_unordered(&s->write, a->thread, &a->mark)) races_untouch(a->d, a->page, races_thread_of(&s->write), a->from, a->to, true);
   } else {
     compare(a, &s->write, word, lo, RACES_WRITE_WRITE);
   }
@@ -144,58 +153,89 @@ static inline void access_word(const struct present *a, unsigned word, unsigned 
 
 // ---- accesses -----------------------------------------------------------------------------
 
-static inline void begin_access(struct present *p, struct races_detector *d, const struct races_access *a) {
-  const struct races_thread *t = a->thread < d->nthreads ? &d->threads[a->thread] : races_thread_at(d, a->thread);
+static inline void begin_access(struct present *p, struct races_detector *d, const struct races_access *a, bool *raced) {
+  const struct races_thread *t = races_thread_at(d, a->thread);
   uint64_t branches = a->branches - t->base;
-  d->nfound = 0;
+  bool silent = races_effect_of(a) == RACES_REWRITES;
   p->d = d;
   p->thread = t;
   p->write = a->write;
+  p->raced = raced;
   p->mark.what = (a->pc & PC_MASK) | (a->size <= SIZE_MASK ? a->size << SIZE_SHIFT : 0) | FLAG_USED |
-                 (a->atomic ? FLAG_ATOMIC : 0) | (a->valued && a->write && a->value == a->old ? FLAG_SILENT : 0) |
+                 (a->atomic ? FLAG_ATOMIC : 0) | (silent ? FLAG_SILENT : 0) |
                  (a->other ? FLAG_OTHER : 0) | (uint64_t)a->part << PART_SHIFT | (uint64_t)a->parts << PARTS_SHIFT;
   p->mark.when = a->at << THREAD_BITS | (a->thread & THREAD_MASK);
   p->mark.order = t->segment | t->syncs << 32;
   p->mark.calls = a->stack | (branches < UINT32_MAX ? branches : UINT32_MAX) << 32;
 }
 
-static inline void use_page(struct present *p, struct races_page *page) {
+static inline void access_page(struct present *p, struct races_page *page, unsigned from, unsigned to) {
+  p->page = page;
   p->shadow = page->shadow ? page->shadow : races_new_shadow(p->d, page);
-  p->page = page->number << PAGE_SHIFT;
-}
-
-static void access_bytes(struct present *p, uint64_t from, uint64_t to) {
-  while (from < to) {
-    uint64_t start = from & ~(uint64_t)(WORD_SIZE - 1);
-    unsigned lo = (unsigned)(from - start), hi = to - start < WORD_SIZE ? (unsigned)(to - start) : WORD_SIZE;
-    use_page(p, races_page_at(p->d, from >> PAGE_SHIFT));
-    access_word(p, (unsigned)(start / WORD_SIZE % PAGE_WORDS), lo, hi);
-    from = start + hi;
-  }
-}
-
-// Takes the next access of the run.
-void races_access(struct races_detector *d, const struct races_access *a) {
-  struct present p;
-  begin_access(&p, d, a);
-  if (!a->first) {
-    access_bytes(&p, a->addr, a->addr + a->size);
-    return;
-  }
-  access_bytes(&p, a->addr, a->addr + a->first);
-  access_bytes(&p, a->rest, a->rest + (a->size - a->first));
-}
-
-// The same for an access within one page, which is given.
-void races_access_page(struct races_detector *d, const struct races_access *a, struct races_page *page) {
-  struct present p;
-  unsigned from = (unsigned)(a->addr % PAGE_BYTES), to = from + (unsigned)a->size;
-  begin_access(&p, d, a);
-  use_page(&p, page);
+  p->from = from;
+  p->to = to;
   while (from < to) {
     unsigned word = from / WORD_SIZE, lo = from % WORD_SIZE, hi = to - word * WORD_SIZE;
     if (hi > WORD_SIZE) hi = WORD_SIZE;
-    access_word(&p, word, lo, hi);
+    access_word(p, word, lo, hi);
     from = word * WORD_SIZE + hi;
+  }
+}
+
+// Reports whether a later access can be a repetition of this one, unless it races. Two atomic ones do not race.
+static bool can_repeat(const struct races_access *a) { return !a->atomic && !a->other; }
+
+// Takes an access within one page. Touched has the thread's bytes in it; NULL: repeated accesses are compared, too.
+void races_access_page(struct races_detector *d, const struct races_access *a, struct races_page *page,
+                       struct races_touched *touched) {
+  struct present p;
+  bool raced = false;
+  unsigned from = (unsigned)(a->addr % PAGE_BYTES), to = from + (unsigned)a->size;
+  begin_access(&p, d, a, &raced);
+  access_page(&p, page, from, to);
+  if (touched && can_repeat(a) && !raced) races_touch(touched, from, to, races_effect_of(a));
+}
+
+// The part of an access in a page.
+struct range {
+  uint64_t page;
+  unsigned from, to;
+};
+
+// Finds the part of an access after the first done bytes, of which there are not all.
+static struct range range_at(const struct races_access *a, uint64_t done) {
+  bool first = !a->first || done < a->first;
+  uint64_t addr = first ? a->addr + done : a->rest + (done - a->first), left = (first && a->first ? a->first : a->size) - done;
+  unsigned from = (unsigned)(addr % PAGE_BYTES);
+  return (struct range){addr >> PAGE_SHIFT, from, left < PAGE_BYTES - from ? from + (unsigned)left : PAGE_BYTES};
+}
+
+static bool is_repeated(struct races_detector *d, const struct races_access *a) {
+  for (uint64_t done = 0; done < a->size;) {
+    struct range s = range_at(a, done);
+    struct races_touched *t = races_touched_at(d, races_page_at(d, s.page), a->thread);
+    if (!races_is_touched(t->bytes[races_effect_of(a)], s.from, s.to)) return false;
+    done += s.to - s.from;
+  }
+  return true;
+}
+
+// Takes the next access of the run. A report says that memory was freed, whatever its thread did before.
+void races_access(struct races_detector *d, const struct races_access *a) {
+  struct present p;
+  bool raced = false;
+  races_thread_at(d, a->thread);
+  if (d->omits && !a->other && is_repeated(d, a)) return;
+  begin_access(&p, d, a, &raced);
+  for (uint64_t done = 0; done < a->size;) {
+    struct range s = range_at(a, done);
+    access_page(&p, races_page_at(d, s.page), s.from, s.to);
+    done += s.to - s.from;
+  }
+  if (!d->omits || raced || !can_repeat(a)) return;
+  for (uint64_t done = 0; done < a->size;) {
+    struct range s = range_at(a, done);
+    races_touch(races_touched_at(d, races_page_at(d, s.page), a->thread), s.from, s.to, races_effect_of(a));
+    done += s.to - s.from;
   }
 }

@@ -148,6 +148,10 @@ func New(order Order, report func(*Race)) *Detector {
 	return d
 }
 
+// OmitRepeats omits repeated accesses, before the first one: those of an instruction that only repeat what
+// earlier ones of its thread did (invariant 1).
+func (d *Detector) OmitRepeats() { d.c.omits = true }
+
 // Close frees the detector's memory, which otherwise happens some time after its last use.
 func (d *Detector) Close() {
 	d.cleanup.Stop()

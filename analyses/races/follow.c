@@ -3,11 +3,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+static size_t take_entries(struct heddle_mem_consumer *c, const struct heddle_mem_entry *entries, size_t n, const uint8_t *bytes);
+static size_t take_accesses(struct heddle_mem_consumer *c, const struct heddle_mem_access *accesses, size_t n, const uint64_t *record,
+                         uint32_t branches);
+
 // ---- opening ------------------------------------------------------------------------------
 
 struct races_follower *races_follower_open(struct races_detector *d, bool happens_before, bool values) {
   struct races_follower *f = calloc(1, sizeof *f);
   if (!f) return NULL;
+  f->consumer.take_entries = take_entries;
+  f->consumer.take_accesses = take_accesses;
   f->detector = d;
   f->happens_before = happens_before;
   f->values = values;
@@ -67,12 +73,17 @@ bool races_space_page(const struct races_space *s, uint64_t number, uint64_t *pa
   return races_table_get(&s->pages, number, page);
 }
 
-static struct races_near *near_at(struct races_follower *f, uint64_t number) { return &f->near[number % NEAR_PAGES]; }
+static inline struct races_near *near_at(struct races_follower *f, uint64_t number) { return &f->near[number % NEAR_PAGES]; }
+
+// The page of addresses may lead elsewhere.
+static void drop_near(struct races_follower *f, uint64_t number, uint64_t page) {
+  struct races_near *near = near_at(f, number);
+  if (near->owner && near->number == number && near->page->number != page) near->owner = 0;
+}
 
 // Notes that an address leads to a page.
 void races_note_page(struct races_follower *f, struct races_space *s, uint64_t number, uint64_t page) {
-  struct races_near *near = near_at(f, number);
-  if (near->number == number && near->space == s && near->page->number != page) near->space = NULL;
+  drop_near(f, number, page);
   races_table_set(&s->pages, number, page);
 }
 
@@ -106,9 +117,8 @@ size_t races_space_numbers(const struct races_space *s, uint64_t first, uint64_t
 }
 
 static void note_mapping(struct races_follower *f, uint64_t number, uint64_t page) {
-  struct races_near *near = near_at(f, number);
+  drop_near(f, number, page);
   races_table_set(&f->mapped, number, page);
-  if (near->number == number && near->space && near->page->number != page) near->space = NULL;
 }
 
 // Finds the page of an address, page 0 if the log has none.
@@ -117,11 +127,18 @@ static struct races_page *page_of(struct races_follower *f, uint64_t number) {
   return races_page_at(f->detector, races_table_get(&f->mapped, number, &page) ? page : 0);
 }
 
-static __attribute__((noinline)) struct races_page *find_page(struct races_follower *f, struct races_space *s, uint64_t number) {
+static __attribute__((noinline)) struct races_near *find_near(struct races_follower *f, uint64_t number) {
+  struct races_detector *d = f->detector;
   struct races_page *page = page_of(f, number);
-  races_note_page(f, s, number, page->number);
-  *near_at(f, number) = (struct races_near){number, s, page};
-  return page;
+  struct races_near *near = near_at(f, number);
+  races_note_page(f, f->runner->space, number, page->number);
+  *near = (struct races_near){number, f->owner, page, d->omits ? races_touched_at(d, page, f->runner->number) : &f->nothing};
+  return near;
+}
+
+static inline struct races_near *near_for(struct races_follower *f, uint64_t number) {
+  struct races_near *near = near_at(f, number);
+  return __builtin_expect(near->number == number && near->owner == f->owner, 1) ? near : find_near(f, number);
 }
 
 // ---- contents -----------------------------------------------------------------------------
@@ -130,7 +147,7 @@ static __attribute__((noinline)) struct races_page *find_page(struct races_follo
 static void set_content(struct races_follower *f, uint64_t number, const uint8_t *bytes) {
   if (!f->values) return;
   struct races_page *p = races_page_at(f->detector, number);
-  if (!p->content) p->content = races_allocate(NULL, PAGE_BYTES, 1);
+  if (!p->content) p->content = races_new_content(f->detector);
   if (bytes) memcpy(p->content, bytes, PAGE_BYTES);
   else memset(p->content, 0, PAGE_BYTES);
 }
@@ -147,35 +164,27 @@ static void put_bytes(struct races_follower *f, const struct heddle_mem_entry *e
   if (p && p->content) memcpy(p->content + offset, bytes, e->branches < room ? e->branches : room);
 }
 
-// Applies a store of up to 16 bytes. The access gets its value and that which it replaces, of more than 8
-// bytes whether these are equal.
-static void store_value(struct races_access *a, struct races_page *page, struct races_page *next, unsigned offset, const uint64_t *value) {
-  uint64_t old[2] = {0}, now[2] = {0};
-  unsigned size = (unsigned)a->size, n = size < PAGE_BYTES - offset ? size : PAGE_BYTES - offset;
-  if (!page->content) return;
-  memcpy(now, value, size);
+static enum races_effect effect_of(bool same) { return same ? RACES_REWRITES : RACES_CHANGES; }
+
+// Applies a store of up to 16 bytes, which may go on in the next page. Returns its effect.
+static __attribute__((noinline)) enum races_effect store_value(struct races_page *page, struct races_page *next, unsigned offset,
+                                                               unsigned size, const uint64_t *value) {
+  uint8_t old[16] = {0};
+  unsigned n = size < PAGE_BYTES - offset ? size : PAGE_BYTES - offset;
+  if (!page->content) return RACES_CHANGES;
   memcpy(old, page->content + offset, n);
-  memcpy(page->content + offset, now, n);
-  a->valued = true;
-  if (n < size) {
-    a->valued = next->content;
-    if (next->content) {
-      memcpy((uint8_t *)old + n, next->content, size - n);
-      memcpy(next->content, (const uint8_t *)now + n, size - n);
-    }
-  }
-  a->value = now[0];
-  a->old = old[0];
-  if (size > 8 && (now[0] != old[0] || now[1] != old[1])) {
-    a->value = 0;
-    a->old = 1;
-  }
+  memcpy(page->content + offset, value, n);
+  if (n == size) return effect_of(!memcmp(old, value, size));
+  if (!next->content) return RACES_CHANGES;
+  memcpy(old + n, next->content, size - n);
+  memcpy(next->content, (const uint8_t *)value + n, size - n);
+  return effect_of(!memcmp(old, value, size));
 }
 
 // The same for a store of 1, 2, 4 or 8 bytes in one page.
-static inline void store_number(struct races_access *a, uint8_t *at, uint64_t value) {
+static inline enum races_effect store_number(uint8_t *at, unsigned size, uint64_t value) {
   uint64_t old = 0;
-  switch (a->size) {
+  switch (size) {
     case 1:
       old = *at;
       *at = (uint8_t)value;
@@ -192,9 +201,7 @@ static inline void store_number(struct races_access *a, uint8_t *at, uint64_t va
       memcpy(&old, at, 8);
       memcpy(at, &value, 8);
   }
-  a->valued = true;
-  a->value = value;
-  a->old = old;
+  return effect_of(value == old);
 }
 
 // ---- calls --------------------------------------------------------------------------------
@@ -232,29 +239,41 @@ static void pop_frame(struct races_runner *r) {
   r->slot = r->nframes ? r->frames[r->nframes - 1].slot : 0;
 }
 
-static __attribute__((noinline)) void push_frame(struct races_follower *f, struct races_runner *r, const struct heddle_mem_entry *e) {
-  while (r->nframes && r->slot <= e->addr) pop_frame(r);  // it was left in another way
-  r->node = child_stack(f, r->node, e->pc);
-  r->slot = e->addr;
+// Notes a call by the instruction at pc, which stores the return address.
+static __attribute__((noinline)) void push_frame(struct races_follower *f, uint64_t pc, uint64_t addr, uint64_t ret) {
+  struct races_runner *r = f->runner;
+  while (r->nframes && r->slot <= addr) pop_frame(r);  // it was left in another way
+  r->node = child_stack(f, r->node, pc);
+  r->slot = addr;
   if (r->nframes == r->frames_room) {
     r->frames_room = r->frames_room ? 2 * r->frames_room : 64;
     r->frames = races_allocate(r->frames, r->frames_room, sizeof *r->frames);
   }
-  r->frames[r->nframes++] = (struct races_frame){e->addr, e->value, r->node};
-  if (e->addr < r->low) r->low = e->addr;
-  if (e->addr > r->high) r->high = e->addr;
+  r->frames[r->nframes++] = (struct races_frame){addr, ret, r->node};
+  if (addr < r->low) r->low = addr;
+  if (addr > r->high) r->high = addr;
 }
 
 // The number of bytes of the longest call instruction that is in use, and of the shortest.
 #define SHORTEST_CALL 2u
 #define LONGEST_CALL 9u
 
+// An access that is to be taken.
+struct taken {
+  uint64_t addr, pc;
+  uint64_t value[2];
+  uint32_t branches;  // low bits
+  unsigned size;      // at most 16
+  bool store, atomic;
+};
+
 // Follows calls and returns by an access of eight bytes.
-static inline void track_call(struct races_follower *f, struct races_runner *r, const struct heddle_mem_entry *e) {
-  if (e->kind == HEDDLE_MEM_LOAD) {
-    if (e->addr == r->slot && r->nframes && e->value == r->frames[r->nframes - 1].ret) pop_frame(r);
-  } else if (e->value - e->pc - SHORTEST_CALL <= LONGEST_CALL - SHORTEST_CALL) {
-    push_frame(f, r, e);
+static inline void track_call(struct races_follower *f, const struct taken *t) {
+  struct races_runner *r = f->runner;
+  if (!t->store) {
+    if (t->addr == r->slot && r->nframes && t->value[0] == r->frames[r->nframes - 1].ret) pop_frame(r);
+  } else if (t->value[0] - t->pc - SHORTEST_CALL <= LONGEST_CALL - SHORTEST_CALL) {
+    push_frame(f, t->pc, t->addr, t->value[0]);
   }
 }
 
@@ -262,71 +281,49 @@ static inline void track_call(struct races_follower *f, struct races_runner *r, 
 
 // Passes the access, which is at an address for the thread, to the detector.
 void races_send(struct races_follower *f, uint64_t addr) {
-  f->accesses++;
   f->access.at = f->number++;
   f->addr = addr;
   races_access(f->detector, &f->access);
 }
 
-static inline void send_in_page(struct races_follower *f, uint64_t addr, struct races_page *page) {
-  f->accesses++;
+// Passes an access of an instruction to the detector. Next is the page of its end, if that is another one.
+static __attribute__((noinline)) void compare_access(struct races_follower *f, const struct taken *t, const struct races_near *near,
+                                                     const struct races_page *next, enum races_effect effect) {
+  unsigned offset = (unsigned)(t->addr % PAGE_BYTES);
+  f->access = (struct races_access){
+      .addr = (near->page->number << PAGE_SHIFT) + offset, .size = t->size, .pc = t->pc, .branches = f->branches,
+      .thread = f->runner->number, .stack = f->runner->node, .write = t->store, .valued = effect == RACES_REWRITES,
+      .atomic = t->atomic && (f->atomics || f->happens_before)};
+  if (next) {
+    f->access.first = PAGE_BYTES - offset;
+    f->access.rest = next->number << PAGE_SHIFT;
+    races_send(f, t->addr);
+    return;
+  }
   f->access.at = f->number++;
-  f->addr = addr;
-  races_access_page(f->detector, &f->access, page);
+  f->addr = t->addr;
+  races_access_page(f->detector, &f->access, near->page, f->detector->omits ? near->touched : NULL);
 }
 
-// Reports whether accesses like this do not count now.
-static inline bool is_skipped(const struct races_follower *f, const struct heddle_mem_entry *e) {
-  return f->runner->ignores || ((e->flags & HEDDLE_MEM_ATOMIC) && e->kind == HEDDLE_MEM_STORE && f->happens_before);
-}
-
-static inline struct races_page *page_for(struct races_follower *f, uint64_t number) {
-  struct races_near *near = near_at(f, number);
-  struct races_space *s = f->runner->space;
-  if (__builtin_expect(near->number == number && near->space == s, 1)) return near->page;
-  return find_page(f, s, number);
-}
-
-// Takes a load or store, whose second half is high. Returns false at a thread's first one, which is to be
-// taken again then.
-static inline bool take_access(struct races_follower *f, const struct heddle_mem_entry *e, uint64_t high) {
+// Takes an access of an instruction. Returns false at a thread's first one, which is to be taken again then.
+static inline __attribute__((always_inline)) bool take_access(struct races_follower *f, struct taken *t) {
   struct races_runner *r = f->runner;
-  struct races_access *a = &f->access;
-  uint64_t addr = e->addr & (((uint64_t)1 << PC_BITS) - 1);
-  unsigned offset = (unsigned)(addr % PAGE_BYTES), size = e->size;
-  struct races_page *page = page_for(f, addr >> PAGE_SHIFT), *next = NULL;
-  bool single = offset + size <= PAGE_BYTES, store = e->kind == HEDDLE_MEM_STORE;
+  t->addr &= ((uint64_t)1 << PC_BITS) - 1;
+  unsigned offset = (unsigned)(t->addr % PAGE_BYTES), size = t->size;
+  struct races_near *near = near_for(f, t->addr >> PAGE_SHIFT);
+  struct races_page *page = near->page, *next = NULL;
+  enum races_effect effect = t->store ? RACES_CHANGES : RACES_READS;
   if (__builtin_expect(!r->begun, 0)) return false;
-  f->branches = f->start + (uint32_t)(e->branches - f->counted);
-  a->size = size;
-  a->valued = false;
-  if (!single) next = page_of(f, (addr + size - 1) >> PAGE_SHIFT);
-  if (f->values && store) {
-    uint64_t value[2] = {e->value, high};
-    if (single && page->content && (size == 8 || size == 4 || size == 1 || size == 2)) store_number(a, page->content + offset, e->value);
-    else store_value(a, page, next, offset, value);
+  f->branches = f->start + (uint32_t)(t->branches - f->counted);
+  if (__builtin_expect(offset + size > PAGE_BYTES, 0)) next = page_of(f, (t->addr + size - 1) >> PAGE_SHIFT);
+  if (t->store && f->values) {
+    bool number = !next && page->content && size <= 8 && !(size & (size - 1));
+    effect = number ? store_number(page->content + offset, size, t->value[0]) : store_value(page, next, offset, size, t->value);
   }
-  if (is_skipped(f, e)) {
-    f->skipped++;
-  } else {
-    a->thread = r->number;
-    a->addr = (page->number << PAGE_SHIFT) + offset;
-    a->write = store;
-    a->other = false;
-    a->pc = e->pc;
-    a->branches = f->branches;
-    a->atomic = (e->flags & HEDDLE_MEM_ATOMIC) && (f->atomics || f->happens_before);
-    a->stack = r->node;
-    a->first = 0;
-    if (single) {
-      send_in_page(f, addr, page);
-    } else {
-      a->first = PAGE_BYTES - offset;
-      a->rest = next->number << PAGE_SHIFT;
-      races_send(f, addr);
-    }
-  }
-  if (size == 8) track_call(f, r, e);
+  if (__builtin_expect(r->ignores || (t->atomic && t->store && f->happens_before), 0)) f->skipped++;
+  else if (!next && races_is_touched(near->touched->bytes[effect], offset, offset + size)) f->number++;
+  else compare_access(f, t, near, next, effect);
+  if (size == 8) track_call(f, t);
   return true;
 }
 
@@ -371,57 +368,30 @@ static __attribute__((noinline)) void take_change(struct races_follower *f, cons
   }
 }
 
-// How many entries before an access its state is fetched from memory, first where the state is, and then what
-// that leads to.
-#define FETCH_FIRST 12u
-#define FETCH_SECOND 6u
-
-// Returns the shadow of an entry's access, or NULL if that is not at hand.
-static inline struct races_shadow *near_shadow(struct races_follower *f, const struct heddle_mem_entry *e) {
-  uint64_t number = e->addr >> PAGE_SHIFT;
-  struct races_near *near = near_at(f, number);
-  return e->kind <= HEDDLE_MEM_STORE && near->number == number && near->page ? near->page->shadow : NULL;
-}
-
-// Has the processor fetch the states of accesses that come soon.
-static inline void fetch_states(struct races_follower *f, const struct heddle_mem_entry *e) {
-  const struct heddle_mem_entry *first = e + FETCH_FIRST, *second = e + FETCH_SECOND;
-  unsigned word = (unsigned)(first->addr % PAGE_BYTES / WORD_SIZE);
-  struct races_shadow *s = near_shadow(f, first);
-  if (s) {
-    __builtin_prefetch(&s->states[word]);
-    __builtin_prefetch(&s->starts[word]);
-    __builtin_prefetch(&s->known[word]);
-    __builtin_prefetch(&s->more[word]);
-  }
-  word = (unsigned)(second->addr % PAGE_BYTES / WORD_SIZE);
-  s = near_shadow(f, second);
-  if (!s) return;
-  unsigned part = races_part_number(s->starts[word], (unsigned)(second->addr % WORD_SIZE));
-  if (part && s->more[word]) __builtin_prefetch(&s->more[word]->states[part - 1]);
-}
-
 // Takes entries of the log, of f->runner, up to the end or a stop; then the caller acts and continues behind
 // the entries that were taken, of which the number is returned.
 size_t races_follow(struct races_follower *f, const struct heddle_mem_entry *entries, size_t n, const uint8_t *bytes, uint32_t *stop) {
   const struct heddle_mem_entry *e = entries, *end = entries + n;
   *stop = RACES_END;
+  if (f->runner) f->owner = races_owner(f->detector, f->runner->number);
   while (e < end) {
     if (e->kind > HEDDLE_MEM_STORE) {
       take_change(f, e, bytes);
       e++;
     } else {
-      unsigned taken = e->size > 8 ? 2 : 1;
-      if (e + FETCH_FIRST < end) fetch_states(f, e);
+      bool high = e->size > 8;
+      struct taken t = {
+          .addr = e->addr, .pc = e->pc, .value = {e->value, high ? e[1].value : 0}, .branches = e->branches, .size = e->size,
+          .store = e->kind == HEDDLE_MEM_STORE, .atomic = e->flags & HEDDLE_MEM_ATOMIC};
       if (!f->runner) {
         *stop = RACES_STRAY;
         return (size_t)(e - entries);
       }
-      if (!take_access(f, e, taken > 1 ? e[1].value : 0)) {
+      if (!take_access(f, &t)) {
         *stop = RACES_FIRST;
         return (size_t)(e - entries);
       }
-      e += taken;
+      e += high ? 2 : 1;
     }
     if (__builtin_expect(f->detector->nfound, 0)) {
       *stop = RACES_FOUND;
@@ -429,4 +399,67 @@ size_t races_follow(struct races_follower *f, const struct heddle_mem_entry *ent
     }
   }
   return (size_t)(e - entries);
+}
+
+// ---- accesses while the engine runs -------------------------------------------------------
+
+static size_t take_entries(struct heddle_mem_consumer *c, const struct heddle_mem_entry *entries, size_t n, const uint8_t *bytes) {
+  uint32_t stop;
+  size_t taken = races_follow((struct races_follower *)c, entries, n, bytes, &stop);
+  c->held = stop != RACES_END;
+  return taken;
+}
+
+static inline uint64_t address_of(const struct heddle_mem_access *a, const uint64_t *record) {
+  return a->at + (a->address_word ? record[a->address_word] : 0);
+}
+
+// How many accesses before an access what it needs is fetched from memory.
+#define FETCH 6
+
+// Has the processor fetch what an access that comes soon needs.
+static inline void fetch(const struct races_follower *f, const struct heddle_mem_access *a, const uint64_t *record) {
+  uint64_t addr = address_of(a, record), number = addr >> PAGE_SHIFT;
+  unsigned offset = (unsigned)(addr % PAGE_BYTES);
+  const struct races_near *near = &f->near[number % NEAR_PAGES];
+  if (near->number != number || near->owner != f->owner) return;
+  __builtin_prefetch(&near->touched->bytes[a->store ? RACES_CHANGES : RACES_READS][offset / 64]);
+  if (a->store) __builtin_prefetch(near->page->content + offset);
+}
+
+static size_t take_accesses(struct heddle_mem_consumer *c, const struct heddle_mem_access *accesses, size_t n, const uint64_t *record,
+                         uint32_t branches) {
+  static const uint64_t masks[9] = {0, 0xff, 0xffff, 0xffffff, UINT32_MAX, 0xffffffffff, 0xffffffffffff, 0xffffffffffffff, UINT64_MAX};
+  struct races_follower *f = (struct races_follower *)c;
+  const struct heddle_mem_access *s = accesses, *end = accesses + n;
+  for (; s < end && s->size <= 16; s++) {
+    if (end - s > FETCH) fetch(f, s + FETCH, record);
+    uint64_t value = s->value_word ? record[s->value_word] : (uint64_t)s->value;
+    struct taken t = {
+        .addr = address_of(s, record), .pc = s->pc, .branches = branches + s->branches,
+        .size = s->size, .store = s->store};
+    if (s->size > 8) {
+      t.value[0] = value;
+      t.value[1] = record[s->value_word + 1] & masks[s->size - 8];
+    } else {
+      t.value[0] = value & masks[s->size];
+    }
+    if (!take_access(f, &t)) {
+      c->held = true;
+      break;
+    }
+    if (__builtin_expect(f->detector->nfound, 0)) {
+      c->held = true;
+      s++;
+      break;
+    }
+  }
+  return (size_t)(s - accesses);
+}
+
+// The engine is about to run f->runner. Returns the consumer of its log.
+struct heddle_mem_consumer *races_begin_run(struct races_follower *f) {
+  f->owner = races_owner(f->detector, f->runner->number);
+  f->consumer.held = false;
+  return &f->consumer;
 }

@@ -36,11 +36,12 @@ struct races_runner {
   struct races_frame *frames;
 };
 
-// The place of an address that was used last.
+// Where a page of addresses leads for a thread in a segment.
 struct races_near {
   uint64_t number;
-  struct races_space *space;
+  uint64_t owner;  // thread and segment: races_owner; 0: none
   struct races_page *page;
+  struct races_touched *touched;
 };
 
 #define NEAR_PAGES 1024u
@@ -50,14 +51,16 @@ struct races_near {
 enum races_stop { RACES_END, RACES_FOUND, RACES_FIRST, RACES_STRAY };
 
 struct races_follower {
+  struct heddle_mem_consumer consumer;  // the first field: a pointer to it is one to the follower
   struct races_detector *detector;
   bool values;           // the content of memory is followed
   bool happens_before;
   bool atomics;          // atomic instructions do not race with each other
-  uint64_t accesses, skipped;
-  uint64_t number;       // of the next access
+  uint64_t number;       // of the next access: how many the detector got
+  uint64_t skipped;      // others
 
   struct races_runner *runner;  // whose accesses come next, or NULL
+  uint64_t owner;               // ... in its present segment
   uint64_t branches;            // of the last access
   uint64_t start;               // branches of the thread where its count was counted
   uint32_t counted;
@@ -67,6 +70,7 @@ struct races_follower {
 
   struct races_table mapped;    // pages by address, as the log has it
   struct races_near near[NEAR_PAGES];
+  struct races_touched nothing;  // without bytes, if repeated accesses are compared
 
   struct races_node *nodes;
   uint32_t nnodes, nodes_room;
@@ -77,6 +81,7 @@ struct races_follower {
 struct races_follower *races_follower_open(struct races_detector *d, bool happens_before, bool values);
 void races_follower_close(struct races_follower *f);
 size_t races_follow(struct races_follower *f, const struct heddle_mem_entry *entries, size_t n, const uint8_t *bytes, uint32_t *stop);
+struct heddle_mem_consumer *races_begin_run(struct races_follower *f);
 void races_send(struct races_follower *f, uint64_t addr);
 
 struct races_runner *races_new_runner(uint32_t number, struct races_space *space);

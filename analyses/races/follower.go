@@ -43,6 +43,9 @@ type Space struct{ c *C.struct_races_space }
 func NewFollower(order Order, values bool, report func(*Race)) *Follower {
 	f := &Follower{report: report}
 	f.Detector = New(order, f.passRaceOn)
+	if order == HappensBefore {
+		f.OmitRepeats()
+	}
 	f.c = C.races_follower_open(f.Detector.c, C.bool(order == HappensBefore), C.bool(values))
 	if f.c == nil {
 		panic("bug: no memory to follow a run")
@@ -66,7 +69,7 @@ func (f *Follower) Close() {
 func (f *Follower) SeparateAtomics() { f.c.atomics = true }
 
 // Accesses counts the accesses that the detector got, and Skipped the others.
-func (f *Follower) Accesses() uint64 { return uint64(f.c.accesses) }
+func (f *Follower) Accesses() uint64 { return uint64(f.c.number) }
 
 // Skipped is described at Accesses.
 func (f *Follower) Skipped() uint64 { return uint64(f.c.skipped) }
@@ -98,6 +101,7 @@ func (f *Follower) Turn(r *Runner, branches uint64) {
 // access is passed on, with the address. The result is false if an access is no thread's.
 func (f *Follower) Follow(entries []memlog.Entry, bytes []byte, branches, counted uint64, first func(addr uint64)) bool {
 	f.c.start, f.c.counted = C.uint64_t(branches), C.uint32_t(counted)
+	f.reportFound()
 	for len(entries) > 0 {
 		var stop C.uint32_t
 		n := C.races_follow(f.c, (*C.struct_heddle_mem_entry)(unsafe.Pointer(unsafe.SliceData(entries))), C.size_t(len(entries)),
@@ -115,6 +119,17 @@ func (f *Follower) Follow(entries []memlog.Entry, bytes []byte, branches, counte
 		}
 	}
 	return true
+}
+
+// BeginRun returns what takes the log of the thread whose turn it is while the engine runs it, from so
+// many branches of the thread on, when the engine's count was counted; nil: nothing can. Follow is to be
+// called after the run: it reports a race, and takes what was not taken.
+func (f *Follower) BeginRun(branches, counted uint64) memlog.Consumer {
+	if f.c.runner == nil {
+		return nil
+	}
+	f.c.start, f.c.counted = C.uint64_t(branches), C.uint32_t(counted)
+	return memlog.Consumer(unsafe.Pointer(C.races_begin_run(f.c)))
 }
 
 // Send passes an access, which is at an address for the thread, to the detector.

@@ -54,7 +54,7 @@ struct races_reads {
 struct races_parts {
   uint32_t kind;  // room for 1, 3 or 7 states
   struct races_reads *reads;
-  _Alignas(64) struct races_state states[];  // each in a line of the processor's cache
+  struct races_state states[];
 };
 
 // The states of the words of a page. The bytes of a word that were always accessed together are a part
@@ -66,11 +66,24 @@ struct races_shadow {
   uint8_t starts[PAGE_WORDS], known[PAGE_WORDS];
 };
 
+// Kinds of accesses. One of a higher kind conflicts with all with which those of lower kinds do.
+enum races_effect { RACES_READS, RACES_REWRITES, RACES_CHANGES, RACES_EFFECTS };
+
+// The bytes of a page that a thread has accessed in a segment, by effect: those of higher ones are also in
+// the lower ones. repeats.c describes it.
+struct races_touched {
+  struct races_touched *next;  // of the page
+  uint64_t owner;              // thread and segment: races_owner
+  uint64_t unused[6];          // a line
+  uint64_t bytes[RACES_EFFECTS][PAGE_BYTES / 64];
+};
+
 // A page of memory. It stays where it is until the detector is closed.
 struct races_page {
   uint64_t number;
-  struct races_shadow *shadow;  // NULL: no access is remembered
-  uint8_t *content;             // NULL: not known
+  struct races_shadow *shadow;    // NULL: no access is remembered
+  uint8_t *content;               // NULL: not known
+  struct races_touched *touched;  // a list, at most one of each thread
 };
 
 // A table from numbers to numbers. A key is stored plus 1; 0 is an empty place.
@@ -83,7 +96,7 @@ struct races_table {
 struct races_memory {
   struct races_chunk *chunks;  // the last one first
   size_t left;                 // bytes of it that were never used
-  void *freed[4];              // pieces that were freed, by size: each has the address of the next
+  void *freed[6];              // pieces that were freed, by size: each has the address of the next
 };
 
 // A thread, as far as accesses are compared.
@@ -114,6 +127,7 @@ struct races_found {
 };
 
 struct races_detector {
+  bool omits;                // repeated accesses are not compared
   struct races_table pages;  // pointers to pages, by number
   struct races_page *last;   // that was found, or NULL
   struct races_memory memory;
@@ -135,6 +149,8 @@ struct races_page *races_page_at(struct races_detector *d, uint64_t number);
 struct races_page *races_known_page(struct races_detector *d, uint64_t number);
 struct races_shadow *races_new_shadow(struct races_detector *d, struct races_page *p);
 void races_drop_shadow(struct races_detector *d, struct races_page *p);
+struct races_touched *races_new_touched(struct races_detector *d);
+uint8_t *races_new_content(struct races_detector *d);
 void races_free_memory(struct races_memory *m);
 void races_forget(struct races_detector *d, uint64_t from, uint64_t to);
 void races_copy_page(struct races_detector *d, uint64_t to, uint64_t from, int64_t process);
@@ -142,13 +158,20 @@ void races_add_reader(struct races_detector *d, struct races_shadow *s, unsigned
 void races_divide(struct races_detector *d, struct races_shadow *s, unsigned word, unsigned lo, unsigned hi);
 void races_remove_part(struct races_shadow *s, unsigned word, unsigned lo);
 
+// repeats.c
+struct races_touched *races_touched_at(struct races_detector *d, struct races_page *p, uint32_t thread);
+void races_touch(struct races_touched *t, unsigned from, unsigned to, enum races_effect effect);
+void races_untouch(struct races_detector *d, struct races_page *p, uint32_t thread, unsigned from, unsigned to, bool write);
+void races_untouch_all(struct races_page *p, unsigned from, unsigned to);
+
 // detector.c
 struct races_detector *races_open(void);
 void races_close(struct races_detector *d);
 struct races_thread *races_thread_at(struct races_detector *d, uint32_t n);
 void races_set_ended(struct races_detector *d, uint32_t thread, const uint32_t *ended, size_t n);
 void races_access(struct races_detector *d, const struct races_access *a);
-void races_access_page(struct races_detector *d, const struct races_access *a, struct races_page *page);
+void races_access_page(struct races_detector *d, const struct races_access *a, struct races_page *page,
+                       struct races_touched *touched);
 
 static inline bool races_is_used(const struct races_mark *m) { return m->what & FLAG_USED; }
 static inline uint32_t races_thread_of(const struct races_mark *m) { return (uint32_t)m->when & THREAD_MASK; }
@@ -164,6 +187,37 @@ static inline unsigned races_bits(unsigned byte) {
 static inline unsigned races_part_number(unsigned starts, unsigned lo) { return races_bits(starts & ((1u << lo) - 1)); }
 
 static inline uint32_t races_segment_of(const struct races_mark *m) { return (uint32_t)m->order; }
+
+// A number for a thread in its present segment.
+static inline uint64_t races_owner(const struct races_detector *d, uint32_t thread) {
+  return (uint64_t)d->threads[thread].segment << THREAD_BITS | thread;
+}
+
+// The bits of the bytes from at on that are in the same word of a set of bytes, up to the byte to, which is
+// returned in *end.
+static inline uint64_t races_bits_at(unsigned at, unsigned to, unsigned *end) {
+  *end = (at | 63) + 1 < to ? (at | 63) + 1 : to;
+  return UINT64_MAX >> (64 - (*end - at)) << at % 64;
+}
+
+// Reports whether a set has all bytes [from, to) of a page.
+static inline bool races_is_touched(const uint64_t *bytes, unsigned from, unsigned to) {
+  if (__builtin_expect(from / 64 == (to - 1) / 64, 1)) {
+    uint64_t bits = UINT64_MAX >> (64 - (to - from)) << from % 64;
+    return (bytes[from / 64] & bits) == bits;
+  }
+  for (unsigned at = from, end; at < to; at = end) {
+    uint64_t bits = races_bits_at(at, to, &end);
+    if ((bytes[at / 64] & bits) != bits) return false;
+  }
+  return true;
+}
+
+// The effect of an access. A write of which the values are not known may change the bytes.
+static inline enum races_effect races_effect_of(const struct races_access *a) {
+  if (!a->write) return RACES_READS;
+  return a->valued && a->value == a->old ? RACES_REWRITES : RACES_CHANGES;
+}
 
 // The list of further reads of a part, NULL if the word has none.
 static inline struct races_reads *races_further_reads(struct races_shadow *s, unsigned word, unsigned part) {

@@ -13,7 +13,7 @@ import (
 
 // step is one line of a test's trace.
 type step struct {
-	op            string // read, write, atomic, acquire, release, fork, join
+	op            string // read, write, rewrite (what is there), atomic, free, forget, acquire, release, fork, join
 	thread, other int
 	addr          uint64 // or object
 	size          int
@@ -23,13 +23,31 @@ func (s step) String() string {
 	return fmt.Sprintf("%s t%d %d %d+%d", s.op, s.thread, s.other, s.addr, s.size)
 }
 
+// mode is how a trace is looked at.
+type mode struct {
+	order Order
+	omits bool // repeated accesses
+}
+
+func (m mode) String() string {
+	name := map[Order]string{HappensBefore: "happens-before", ScheduleRelative: "schedule-relative"}[m.order]
+	if m.omits {
+		name += " omit-repeats"
+	}
+	return name
+}
+
 // found runs a trace through a detector. PCs are the numbers of the steps, so that each race names
 // its two steps.
-func found(order Order, trace []step) []string {
+func found(m mode, trace []step) []string {
 	var out []string
-	d := New(order, func(r *Race) {
+	d := New(m.order, func(r *Race) {
 		out = append(out, fmt.Sprintf("%d %d %v @%d", r.First.PC, r.Second.PC, r.Kind, r.Addr))
 	})
+	defer d.Close()
+	if m.omits {
+		d.OmitRepeats()
+	}
 	for i, s := range trace {
 		switch s.op {
 		case "acquire":
@@ -46,10 +64,12 @@ func found(order Order, trace []step) []string {
 			d.Sync(s.other, 0)
 			d.Sync(s.thread, 0)
 			d.Join(s.thread, s.other)
+		case "forget":
+			d.Forget(s.addr, s.addr+uint64(s.size))
 		default:
 			d.Access(&Access{
 				Thread: s.thread, Addr: s.addr, Size: s.size, Write: s.op != "read", Atomic: s.op == "atomic",
-				PC: addrOf(i),
+				Other: s.op == "free", Valued: s.op == "rewrite", PC: addrOf(i),
 			})
 		}
 	}
@@ -82,7 +102,43 @@ func precedes(trace []step) [][]bool {
 	return before
 }
 
-func isSync(s step) bool { return s.op != "read" && s.op != "write" && s.op != "atomic" }
+func isSync(s step) bool {
+	return !slices.Contains([]string{"read", "rewrite", "write", "atomic"}, s.op)
+}
+
+// overlaps reports whether a step accesses a byte.
+func overlaps(s step, at uint64) bool {
+	return !isSync(s) && at >= s.addr && at < s.addr+uint64(s.size)
+}
+
+// isRepeated reports, by the definition, whether an access is a repetition: its thread has accessed each
+// of its bytes in the same segment, not atomically, with the same effect or a higher one and without a race
+// with an earlier access, and no other thread since, unless both only read.
+func isRepeated(trace []step, raced []bool, at int) bool {
+	effects := map[string]int{"read": 1, "rewrite": 2, "write": 3, "atomic": 3}
+	b := trace[at]
+	repeats := func(byte uint64) bool {
+		for i := at - 1; i >= 0; i-- {
+			a := trace[i]
+			switch {
+			case a.thread == b.thread && (a.op == "release" || a.op == "fork"):
+				return false
+			case !overlaps(a, byte):
+			case a.thread == b.thread && a.op != "atomic" && !raced[i] && effects[a.op] >= effects[b.op]:
+				return true
+			case a.thread != b.thread && (a.op != "read" || b.op != "read"):
+				return false
+			}
+		}
+		return false
+	}
+	for byte := b.addr; byte < b.addr+uint64(b.size); byte++ {
+		if !repeats(byte) {
+			return false
+		}
+	}
+	return true
+}
 
 // clock is PEREGRINE's [m, n) of a step that accesses memory: the positions in
 // the total order of its thread's operations before and after it. Step i has
@@ -122,18 +178,23 @@ func concurrent(order Order, trace []step, before [][]bool, i, j int) bool {
 }
 
 // expected finds races by comparing each access with all before it.
-func expected(order Order, trace []step) map[string]bool {
+func expected(m mode, trace []step) map[string]bool {
 	before := precedes(trace)
+	kept, raced := slices.Clone(trace), make([]bool, len(trace)) // kept: repeated accesses have no bytes
 	out := map[string]bool{}
 	for j, b := range trace {
 		if isSync(b) {
 			continue
 		}
+		if m.omits && isRepeated(trace, raced, j) {
+			kept[j].size = 0
+			continue
+		}
 		for at := b.addr; at < b.addr+uint64(b.size); at++ {
 			seen := map[int]bool{} // threads whose last read was met
 			for i := j - 1; i >= 0; i-- {
-				a := trace[i]
-				if isSync(a) || at < a.addr || at >= a.addr+uint64(a.size) {
+				a := kept[i]
+				if !overlaps(a, at) {
 					continue
 				}
 				write := a.op != "read"
@@ -144,8 +205,9 @@ func expected(order Order, trace []step) map[string]bool {
 				if !write {
 					seen[a.thread] = true
 				}
-				if adjacent && concurrent(order, trace, before, i, j) && !(a.op == "atomic" && b.op == "atomic") {
+				if adjacent && concurrent(m.order, trace, before, i, j) && !(a.op == "atomic" && b.op == "atomic") {
 					out[fmt.Sprintf("%d %d", i, j)] = true
+					raced[j] = true
 				}
 				if write {
 					break
@@ -162,7 +224,7 @@ func drawTrace(t *rapid.T) []step {
 	var trace []step
 	for range n {
 		s := step{
-			op:     rapid.SampledFrom([]string{"read", "write", "write", "read", "atomic", "acquire", "release", "fork", "join"}).Draw(t, "op"),
+			op:     rapid.SampledFrom([]string{"read", "write", "rewrite", "write", "read", "atomic", "acquire", "release", "fork", "join"}).Draw(t, "op"),
 			thread: rapid.IntRange(0, threads-1).Draw(t, "thread"),
 			addr:   rapid.Uint64Range(0, 20).Draw(t, "addr"),
 			size:   rapid.SampledFrom([]int{1, 2, 4, 8, 16}).Draw(t, "size"),
@@ -189,25 +251,44 @@ func drawTrace(t *rapid.T) []step {
 	return trace
 }
 
-// Invariant 1, for both orders.
+// Invariant 1, for both orders, and without repeated accesses.
 func TestDetectorAgreesWithDefinition(t *testing.T) {
-	for _, order := range []Order{HappensBefore, ScheduleRelative} {
+	for _, m := range []mode{{HappensBefore, false}, {HappensBefore, true}, {ScheduleRelative, false}} {
 		rapid.Check(t, func(t *rapid.T) {
 			trace := drawTrace(t)
-			want := expected(order, trace)
+			want := expected(m, trace)
 			got := map[string]bool{}
-			for _, r := range found(order, trace) {
+			for _, r := range found(m, trace) {
 				fields := strings.Fields(r)
 				got[fields[0]+" "+fields[1]] = true
 			}
 			if fmt.Sprint(got) != fmt.Sprint(want) {
-				t.Fatalf("order %d: found %v, want %v in\n%v", order, got, want, trace)
+				t.Fatalf("%v: found %v, want %v in\n%v", m, got, want, trace)
 			}
 		})
 	}
 }
 
 func addrOf(i int) arch.Addr { return arch.Addr(i) }
+
+// A byte with a race has one without repeated accesses, too.
+func TestRepeatsKeepBytes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		trace, at := drawTrace(t), rapid.Uint64Range(0, 36).Draw(t, "byte")
+		for i := range trace {
+			switch {
+			case overlaps(trace[i], at):
+				trace[i].addr, trace[i].size = at, 1
+			case !isSync(trace[i]):
+				trace[i].size = 0
+			}
+		}
+		all, kept := found(mode{HappensBefore, false}, trace), found(mode{HappensBefore, true}, trace)
+		if len(all) > 0 != (len(kept) > 0) {
+			t.Fatalf("%v, without repeated accesses %v in\n%v", all, kept, trace)
+		}
+	})
+}
 
 // TERN section 7.1: races on values that stay the same.
 func TestBenign(t *testing.T) {
@@ -284,10 +365,10 @@ func TestFigure6(t *testing.T) {
 		{op: "write", thread: 0, addr: result, size: 4},
 		{op: "release", thread: 0, addr: m0},
 	}
-	if got := found(HappensBefore, trace); !slices.Equal(got, []string{"1 4 write-write @8"}) {
+	if got := found(mode{order: HappensBefore}, trace); !slices.Equal(got, []string{"1 4 write-write @8"}) {
 		t.Errorf("by the program's synchronization: %v", got)
 	}
-	if got := found(ScheduleRelative, trace); len(got) > 0 {
+	if got := found(mode{order: ScheduleRelative}, trace); len(got) > 0 {
 		t.Errorf("by the order of operations: %v", got)
 	}
 }

@@ -16,21 +16,27 @@ void *races_allocate(void *p, size_t n, size_t size) {
 
 #define CHUNK_BYTES ((size_t)1 << 24)
 
+// Pieces of whole lines of the processor's cache begin at one.
+#define LINE 64u
+
 // The memory of a chunk is the host's own, in large pages if the host has them: accesses to shadows are all
 // over.
 struct races_chunk {
   struct races_chunk *before;
-  uint64_t unused[7];  // pieces are aligned
+  uint64_t unused[7];  // a line
   uint8_t bytes[];
 };
 
-// Kinds of pieces: parts with room for 1, 3 and 7 states, and shadows.
+// Kinds of pieces: parts with room for 1, 3 and 7 states, shadows, the bytes that a thread has accessed, and
+// contents of pages.
 static const size_t piece_bytes[] = {
     sizeof(struct races_parts) + sizeof(struct races_state), sizeof(struct races_parts) + 3 * sizeof(struct races_state),
-    sizeof(struct races_parts) + 7 * sizeof(struct races_state), sizeof(struct races_shadow)};
+    sizeof(struct races_parts) + 7 * sizeof(struct races_state), sizeof(struct races_shadow), sizeof(struct races_touched), PAGE_BYTES};
 static const unsigned parts_room[] = {1, 3, 7};
 
 #define SHADOW 3u
+#define TOUCHED 4u
+#define CONTENT 5u
 
 // Returns a piece. It is zero if it is new, or was zero when it was freed.
 static void *take_piece(struct races_memory *m, unsigned kind) {
@@ -49,6 +55,7 @@ static void *take_piece(struct races_memory *m, unsigned kind) {
     m->left = CHUNK_BYTES - sizeof *chunk;
   }
   m->left -= piece_bytes[kind];
+  if (piece_bytes[kind] % LINE == 0) m->left &= ~(size_t)(LINE - 1);
   return m->chunks->bytes + m->left;
 }
 
@@ -155,6 +162,11 @@ struct races_shadow *races_new_shadow(struct races_detector *d, struct races_pag
   return p->shadow = take_piece(&d->memory, SHADOW);
 }
 
+// Returns one without bytes.
+struct races_touched *races_new_touched(struct races_detector *d) { return take_piece(&d->memory, TOUCHED); }
+
+uint8_t *races_new_content(struct races_detector *d) { return take_piece(&d->memory, CONTENT); }
+
 static void free_parts(struct races_detector *d, struct races_shadow *s, unsigned word) {
   struct races_parts *m = s->more[word];
   if (!m) return;
@@ -171,6 +183,7 @@ void races_drop_shadow(struct races_detector *d, struct races_page *p) {
   memset(p->shadow, 0, sizeof *p->shadow);
   free_piece(&d->memory, p->shadow, SHADOW);
   p->shadow = NULL;
+  races_untouch_all(p, 0, PAGE_BYTES);
 }
 
 // ---- parts --------------------------------------------------------------------------------
@@ -309,6 +322,7 @@ static void clear_range(struct races_detector *d, struct races_page *p, unsigned
     races_drop_shadow(d, p);
     return;
   }
+  races_untouch_all(p, from, to);
   while (from < to) {
     unsigned word = from / WORD_SIZE, end = (word + 1) * WORD_SIZE;
     if (end > to) end = to;
@@ -376,4 +390,5 @@ void races_copy_page(struct races_detector *d, uint64_t to, uint64_t from, int64
   copy_shadow(d, races_new_shadow(d, target), source->shadow);
   keep_page_marks(d, target->shadow, process, true);
   keep_page_marks(d, source->shadow, process, false);
+  races_untouch_all(source, 0, PAGE_BYTES);
 }

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// testdata/races.txt has cases separated by blank lines: the order, the steps of threads
-// (THREAD OPERATION OPERAND, numbered from 0), a line ---- and the races: the two steps,
+// testdata/races.txt has cases separated by blank lines: the order, omit-repeats or not, the steps of
+// threads (THREAD OPERATION OPERAND, numbered from 0), a line ---- and the races: the two steps,
 // their kind and the variable. Variables have four bytes; x:2 is the first two of x.
 func TestRacesOfText(t *testing.T) {
 	text, err := os.ReadFile("testdata/races.txt")
@@ -16,9 +16,9 @@ func TestRacesOfText(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, block := range strings.Split(string(text), "\n\n") {
-		name, order, trace, want := parseCase(t, block)
+		name, m, trace, want := parseCase(t, block)
 		var got []string
-		for _, race := range found(order, trace) {
+		for _, race := range found(m, trace) {
 			got = append(got, race[:strings.LastIndex(race, " @")])
 		}
 		if g := strings.Join(got, "\n"); g != want {
@@ -28,7 +28,7 @@ func TestRacesOfText(t *testing.T) {
 }
 
 // parseCase takes a case apart.
-func parseCase(t *testing.T, block string) (name string, order Order, trace []step, want string) {
+func parseCase(t *testing.T, block string) (name string, m mode, trace []step, want string) {
 	t.Helper()
 	input, want, _ := strings.Cut(strings.TrimSpace(block), "\n----")
 	names := map[string]uint64{}
@@ -38,9 +38,11 @@ func parseCase(t *testing.T, block string) (name string, order Order, trace []st
 		case words[0] == "#":
 			name = strings.Join(words[1:], " ")
 		case words[0] == "happens-before":
-			order = HappensBefore
+			m.order = HappensBefore
 		case words[0] == "schedule-relative":
-			order = ScheduleRelative
+			m.order = ScheduleRelative
+		case words[0] == "omit-repeats":
+			m.omits = true
 		default:
 			s := step{op: words[1], size: 4}
 			if _, err := fmt.Sscan(words[0], &s.thread); err != nil || len(words) != 3 {
@@ -61,5 +63,5 @@ func parseCase(t *testing.T, block string) (name string, order Order, trace []st
 			trace = append(trace, s)
 		}
 	}
-	return name, order, trace, strings.TrimSpace(want)
+	return name, m, trace, strings.TrimSpace(want)
 }

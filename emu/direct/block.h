@@ -153,7 +153,7 @@ struct direct_blocks {
   struct direct_event *events;
   struct direct_call *calls;
   struct direct_place *places;
-  struct direct_access *accesses;
+  struct heddle_mem_access *accesses;
   uint64_t *apart;               // by address, modulo UNIT_CACHE: where all blocks check each access on its own
 };
 

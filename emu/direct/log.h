@@ -76,16 +76,6 @@ struct direct_call {
   uint8_t noutcomes;
 };
 
-// An access of a block to memory. Its words are in the record: the address, to which at is added, and the
-// value; 0: at is the address, or value the value.
-struct direct_access {
-  uint64_t pc, at;
-  int64_t value;
-  uint16_t address_word, value_word;
-  uint8_t size, branches;  // branches: of the block before it
-  bool store;
-};
-
 // What is known of an exit's record.
 struct direct_record {
   uint8_t branches;

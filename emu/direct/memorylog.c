@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-static size_t accesses_bytes(void) { return REGIONS * REGION_ACCESSES * sizeof(struct direct_access); }
+static size_t accesses_bytes(void) { return REGIONS * REGION_ACCESSES * sizeof(struct heddle_mem_access); }
 
 bool direct_memory_log_open(struct direct_engine *e) {
   if (!(e->log.what & LOG_MEMORY) || e->blocks->accesses) return true;
@@ -69,12 +69,20 @@ static void add_entries(struct direct_engine *e, uint64_t va, const uint64_t *va
 }
 
 // Logs an access of a block that is selected, or has more than 8 bytes.
-static __attribute__((noinline)) void add_selected(struct direct_engine *e, const struct direct_access *a, uint64_t va,
+static __attribute__((noinline)) void add_selected(struct direct_engine *e, const struct heddle_mem_access *a, uint64_t va,
                                                    const uint64_t *record) {
   uint64_t constant = (uint64_t)a->value;
   if (!heddle_mem_selects(&e->log.memory, va, a->size, a->pc)) return;
   add_entries(e, va, a->value_word ? &record[a->value_word] : &constant, a->size, (struct heddle_mem_entry){
       .pc = a->pc, .branches = (uint32_t)e->log.branches + a->branches, .kind = a->store ? HEDDLE_MEM_STORE : HEDDLE_MEM_LOAD});
+}
+
+// Has the consumer take a block's accesses, if there is one. Returns how many it has taken.
+static size_t consume(struct direct_engine *e, const struct heddle_mem_access *a, size_t n, const uint64_t *record) {
+  struct heddle_mem_core *memory = &e->log.memory;
+  if (!memory->consumer || memory->consumer->held || memory->selective || !n) return 0;
+  direct_float_park(e);
+  return heddle_mem_consume(memory, a, n, record, (uint32_t)e->log.branches);
 }
 
 // Logs some of a block's accesses, with their words. The fields of an entry are written to where it
@@ -86,11 +94,12 @@ void direct_log_accesses(struct direct_engine *e, uint32_t first, unsigned from,
   uint32_t branches = (uint32_t)log->branches;
   if (log->memory.muted) return;
   make_entries_room(e, upto - from);
-  const struct direct_access *a = &e->blocks->accesses[first + from], *end = a + (upto - from);
-  for (; a < end; a++) {
+  const struct heddle_mem_access *a = &e->blocks->accesses[first + from], *end = a + (upto - from);
+  for (a += consume(e, a, upto - from, record); a < end; a++) {
     uint64_t va = a->at + (a->address_word ? record[a->address_word] : 0);
     if (__builtin_expect(a->size > 8 || log->memory.selective, 0)) {
       add_selected(e, a, va, record);
+      a += consume(e, a + 1, (size_t)(end - a) - 1, record);
       continue;
     }
     struct heddle_mem_entry *to = &b->entries[b->n++];

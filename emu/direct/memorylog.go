@@ -36,6 +36,11 @@ func rangesInC(list []memlog.Range) []C.struct_heddle_mem_range {
 	return out
 }
 
+// PassMemory has a consumer take the log of the runs from now on.
+func (c *CPU) PassMemory(to memlog.Consumer) {
+	c.c.log.memory.consumer = (*C.struct_heddle_mem_consumer)(to)
+}
+
 // MuteMemory implements emu.CPU.
 func (c *CPU) MuteMemory(mute bool) { c.c.log.memory.muted = C.bool(mute) }
 

@@ -157,11 +157,11 @@ static bool selects(const struct translation *t, const struct direct_insn *in) {
   return logs_accesses(t) && heddle_mem_overlaps(memory->code, memory->ncode, in->pc, in->pc + 1);
 }
 
-static struct direct_access *new_access(struct translation *t, unsigned i, bool store, unsigned size) {
+static struct heddle_mem_access *new_access(struct translation *t, unsigned i, bool store, unsigned size) {
   struct direct_block *b = t->block;
-  struct direct_access *a = &t->e->blocks->accesses[b->first_access + b->accesses++];
+  struct heddle_mem_access *a = &t->e->blocks->accesses[b->first_access + b->accesses++];
   t->recorded.accesses = b->accesses;
-  *a = (struct direct_access){.pc = t->insns[i].pc, .at = t->where.at, .address_word = t->where.word,
+  *a = (struct heddle_mem_access){.pc = t->insns[i].pc, .at = t->where.at, .address_word = t->where.word,
                               .size = (uint8_t)size, .branches = t->recorded_before[i].branches, .store = store};
   return a;
 }
@@ -226,14 +226,14 @@ void put_log_after(struct translation *t, unsigned i, struct place m) {
   const struct direct_insn *in = &t->insns[i];
   bool store = !loads_alone(in);
   if (!selects(t, in) || (!store && (!(in->what & INSN_LOADS) || source_of(in) == FROM_MEMORY))) return;
-  struct direct_access *a = new_access(t, i, store, in->size);
+  struct heddle_mem_access *a = new_access(t, i, store, in->size);
   a->value_word = put_value(t, in, m);
 }
 
 // An access of 8 bytes, which a register has.
 void put_log_register(struct translation *t, unsigned i, unsigned r, bool store) {
   if (!selects(t, &t->insns[i])) return;
-  struct direct_access *a = new_access(t, i, store, 8);
+  struct heddle_mem_access *a = new_access(t, i, store, 8);
   a->value_word = new_word(t);
   put_store(&t->c, r, word_place(t, a->value_word));
 }

@@ -54,6 +54,22 @@ void heddle_mem_undo(struct heddle_mem_core *log) {
   b->n = n;
 }
 
+// Has the consumer take accesses of a block, after the entries before them. Returns how many it has taken.
+size_t heddle_mem_consume(struct heddle_mem_core *log, const struct heddle_mem_access *accesses, size_t n, const uint64_t *record,
+                          uint32_t branches) {
+  struct heddle_mem_consumer *c = log->consumer;
+  struct heddle_mem_buffer *b = log->to;
+  if (b->n) {
+    size_t taken = c->take_entries(c, b->entries, b->n, b->bytes);
+    b->n -= taken;
+    memmove(b->entries, b->entries + taken, b->n * sizeof *b->entries);
+    if (b->n) return 0;
+    b->nbytes = 0;
+    log->full = false;
+  }
+  return c->held ? 0 : c->take_accesses(c, accesses, n, record, branches);
+}
+
 // ---- pages ------------------------------------------------------------------
 
 static const uint8_t zeros[HEDDLE_PAGE_SIZE];

@@ -10,6 +10,7 @@
 
 struct heddle_mem_core {
   struct heddle_mem_buffer *to;
+  struct heddle_mem_consumer *consumer;  // of the present run, or NULL
   size_t start;        // index of the first entry of the running instruction
   bool on, muted, selective;
   bool partial;        // some accesses are left out, so contents and writes of the kernel are, too
@@ -35,6 +36,8 @@ void heddle_mem_undo(struct heddle_mem_core *log);
 void heddle_mem_note_full(struct heddle_mem_core *log);
 struct heddle_mem_entry *heddle_mem_add(struct heddle_mem_core *log, uint8_t kind);
 void heddle_mem_content(struct heddle_mem_core *log, uint64_t page, uint64_t va);
+size_t heddle_mem_consume(struct heddle_mem_core *log, const struct heddle_mem_access *accesses, size_t n, const uint64_t *record,
+                          uint32_t branches);
 void heddle_mem_map(struct heddle_mem_core *log, uint64_t page, uint64_t va);
 
 static inline bool heddle_mem_is_access(const struct heddle_mem_entry *e) { return e->kind <= HEDDLE_MEM_HIGH; }

@@ -105,6 +105,9 @@ type Filter struct {
 	Partial    bool
 }
 
+// Consumer takes the log while the engine runs: a struct heddle_mem_consumer, or nil.
+type Consumer unsafe.Pointer
+
 // Buffer is a part of the memory log. Its owner calls Close.
 type Buffer struct{ c *C.struct_heddle_mem_buffer }
 

@@ -3,6 +3,7 @@
 #ifndef HEDDLE_MEMLOG_BUFFER_H
 #define HEDDLE_MEMLOG_BUFFER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -28,6 +29,26 @@ struct heddle_mem_entry {
   uint32_t branches;  // low bits; of KERNEL and READ the number of bytes
   uint16_t size;
   uint8_t kind, flags;
+};
+
+// An access of a block that an engine has translated. Each execution has a record of words, in which are its
+// address, to which at is added, and its value; 0: at is the address, or value the value.
+struct heddle_mem_access {
+  uint64_t pc, at;
+  int64_t value;
+  uint16_t address_word, value_word;
+  uint8_t size, branches;  // branches: of the block before it
+  bool store;
+};
+
+// What takes the log while the engine runs, in place of the buffer. Its functions return how many they have
+// taken. One that has not taken all takes the others later, when they are entries of the buffer.
+struct heddle_mem_consumer {
+  bool held;  // until the run is over, all goes to the buffer
+  size_t (*take_entries)(struct heddle_mem_consumer *c, const struct heddle_mem_entry *entries, size_t n, const uint8_t *bytes);
+  // Takes accesses of at most 16 bytes, up to a larger one; branches: before the block, the low bits.
+  size_t (*take_accesses)(struct heddle_mem_consumer *c, const struct heddle_mem_access *accesses, size_t n, const uint64_t *record,
+                       uint32_t branches);
 };
 
 // Entries and their bytes. A run is stopped at the start of a block once there are HEDDLE_MEM_FULL

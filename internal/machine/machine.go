@@ -389,9 +389,11 @@ func (m *Machine) runEngine(q sched.Quantum, t *kernel.Task) (arch.Stop, Reactio
 		limit.Most, limit.Inside, limit.Immediately = 1, 0, false
 	}
 	limit.From = m.takeInterrupted(t.ID())
+	s.recording.noteContinue()
 	stop := m.cpu.Run(limit)
 	reaction := m.actOnEngineStop(q, t, stop)
 	for ; reaction == ResumeEngine; reaction = m.actOnEngineStop(q, t, stop) {
+		s.recording.noteContinue()
 		stop = m.cpu.Resume()
 	}
 	if reaction == AbandonQuantum {

@@ -173,11 +173,17 @@ func (r *recording) recordAs(t arch.ThreadID, core arch.CoreID, do func()) {
 	r.rec.Aside(t, core, do)
 }
 
-// noteStart records that a thread is about to run, noteStop that the engine has stopped, and
-// noteEnd that the quantum is over.
+// noteStart records that a thread is about to run, noteContinue that the engine is, noteStop that the
+// engine has stopped, and noteEnd that the quantum is over.
 func (r *recording) noteStart(t *kernel.Task) {
 	if r.rec != nil {
 		r.rec.Run(t)
+	}
+}
+
+func (r *recording) noteContinue() {
+	if r.rec != nil {
+		r.rec.Continue()
 	}
 }
 

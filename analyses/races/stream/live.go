@@ -67,19 +67,33 @@ func addPending[E any](x *Live, seq uint64, e *E, handle func(*E) error) {
 	x.pending = slices.Insert(x.pending, at, pendingEvent{seq, func() error { return handle(&copied) }})
 }
 
+// BeginRun implements memtrace.Listener.
+func (x *Live) BeginRun(start event.Stamp, counted uint64) memlog.Consumer {
+	if !x.reachPiece(start) {
+		return nil
+	}
+	return x.follower.BeginRun(start.Branches, counted)
+}
+
 // Memory implements memtrace.Listener.
 func (x *Live) Memory(log *memlog.Buffer, start event.Stamp, counted uint64) {
+	if x.reachPiece(start) && !x.follow(log.Entries(), log.AllBytes(), start.Branches, counted) {
+		x.err = errStamps.New(start.Thread, start.Seq)
+	}
+}
+
+// reachPiece acts on the events up to the begin of a piece of accesses, and reports whether the analysis has
+// not failed.
+func (x *Live) reachPiece(start event.Stamp) bool {
 	x.handleUntil(start.Seq)
 	if x.err != nil {
-		return
+		return false
 	}
 	if last := &x.piece; !x.begun || last.Thread != start.Thread || last.Seq != start.Seq || last.Core != start.Core {
 		x.beginPiece(start.Thread, start.Seq, start.Branches)
 		x.piece, x.begun = start, true
 	}
-	if !x.follow(log.Entries(), log.AllBytes(), start.Branches, counted) {
-		x.err = errStamps.New(start.Thread, start.Seq)
-	}
+	return true
 }
 
 // MemorySaved implements memtrace.Listener.
