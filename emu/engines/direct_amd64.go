@@ -8,11 +8,7 @@ import (
 )
 
 func newDirect(level arch.Level, ram *mem.RAM, cores int, costs arch.Costs) (emu.CPU, error) {
-	c, err := direct.NewCPU(ram, cores, costs, level)
-	if err != nil {
-		return nil, err // not an interface with a nil pointer
-	}
-	return c, nil
+	return orError(direct.NewCPU(ram, cores, costs, level))
 }
 
 // checkDirect returns a Problem if the host's processor lacks instructions of the guest's.

@@ -79,7 +79,15 @@ func Check(name string, level arch.Level) *Problem {
 // returned nil.
 func New(name string, level arch.Level, ram *mem.RAM, cores int, costs arch.Costs) (emu.CPU, error) {
 	if Resolve(name, level) == Unicorn {
-		return uc.NewCPU(ram, cores, costs)
+		return orError(uc.NewCPU(ram, cores, costs))
 	}
 	return newDirect(level, ram, cores, costs)
+}
+
+// orError returns a nil interface with an error.
+func orError[T emu.CPU](c T, err error) (emu.CPU, error) {
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
 }
