@@ -252,7 +252,8 @@ bit; another seed gives another interleaving.`,
 	return root
 }
 
-// commands makes the command that the first argument names, or all: each defines its flags, which takes time.
+// commands makes the command that the first argument names, or all if it names none or that of the man
+// pages, which are about all. Each command defines its flags, which takes time.
 func (a *app) commands(args []string) (all []*cobra.Command) {
 	for _, c := range []struct {
 		name    string
@@ -278,7 +279,7 @@ func (a *app) commands(args []string) (all []*cobra.Command) {
 		{job.WorkerCommand, func() *cobra.Command { return a.workerCommand(job.WorkerCommand, job.ServeWorker) }},
 		{sweep.ShortenCommand, func() *cobra.Command { return a.workerCommand(sweep.ShortenCommand, sweep.ServeShortening) }},
 	} {
-		if len(args) > 0 && args[0] == c.name {
+		if len(args) > 0 && args[0] == c.name && c.name != "man" {
 			return []*cobra.Command{c.command()}
 		}
 		all = append(all, c.command())

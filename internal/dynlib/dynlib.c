@@ -23,7 +23,7 @@ DEFINE_LIBRARY(heddle_unicorn, "libunicorn2 or libunicorn2t64", "libunicorn.so.2
 static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
 
 _Noreturn static void end_missing(const struct heddle_dynlib *lib, const char *reason) {
-  fprintf(stderr, "heddle: cannot load the library %s: %s; install the package %s\n", lib->files[0], reason, lib->package);
+  fprintf(stderr, "heddle: cannot load the library %s, of Debian's package %s: %s\n", lib->files[0], lib->package, reason);
   _Exit(STATUS_FAILURE);
 }
 
