@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/heddle-dmt/heddle/analyses/symbolic"
 )
@@ -64,7 +65,9 @@ func parseNumber(text []byte) uint64 {
 
 // realForm matches the numbers that strtod(3) reads, without the sign: hexadecimal,
 // decimal, infinite, or NaN.
-var realForm = regexp.MustCompile(`(?i)^(0x([0-9a-f]+\.?[0-9a-f]*|\.[0-9a-f]+)(p[+-]?[0-9]+)?|([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|infinity|inf|nan)`)
+var realForm = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)^(0x([0-9a-f]+\.?[0-9a-f]*|\.[0-9a-f]+)(p[+-]?[0-9]+)?|([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|infinity|inf|nan)`)
+})
 
 // parseReal is strtod(3), or strtof(3), as bits. It ignores a payload in brackets after
 // nan.
@@ -77,7 +80,7 @@ func parseReal(text []byte, bits int) uint64 {
 		}
 		text = text[1:]
 	}
-	form := strings.ToLower(string(realForm.Find(text)))
+	form := strings.ToLower(string(realForm().Find(text)))
 	if form == "" {
 		return 0
 	}

@@ -3,6 +3,7 @@ package concolic
 import (
 	"encoding/binary"
 	"fmt"
+	"sync"
 
 	"github.com/heddle-dmt/heddle/analyses/symbolic"
 	"github.com/heddle-dmt/heddle/analyses/vex"
@@ -53,7 +54,7 @@ type freshLoad struct {
 // setRegisters sets the registers of the thread. Changed registers depend on no input.
 func (t *thread) setRegisters(s *vex.State) {
 	old := &t.machine.State
-	for _, r := range visibleState {
+	for _, r := range visibleState() {
 		same := true
 		for i := r.From; i < r.To; i++ {
 			same = same && old[i] == s[i]
@@ -72,7 +73,7 @@ func (t *thread) setRegisters(s *vex.State) {
 }
 
 // visibleState are the parts of the state that have one form.
-var visibleState = func() []vex.Span {
+var visibleState = sync.OnceValue(func() []vex.Span {
 	spans := []vex.Span{vex.SpanOf(vex.OffsetRIP, 8), vex.SpanOf(vex.OffsetFS, 8), vex.SpanOf(vex.OffsetGS, 8)}
 	for i := range 16 {
 		spans = append(spans, vex.SpanOf(vex.OffsetRAX+8*i, 8))
@@ -83,7 +84,7 @@ var visibleState = func() []vex.Span {
 	}
 	return append(spans, vex.SpanOf(vex.OffsetFTop, 4), vex.SpanOf(vex.OffsetFPRound, 8),
 		vex.SpanOf(vex.OffsetFC3210, 8), vex.SpanOf(vex.OffsetRound, 8))
-}()
+})
 
 // registerTerm returns bytes of the state: the value, and the term or 0.
 func (t *thread) registerTerm(offset, size int) (symbolic.Value, Term) {

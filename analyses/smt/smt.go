@@ -12,6 +12,9 @@
 //  2. The value of an expression in a model is the value that package symbolic computes.
 package smt
 
+// #cgo amd64 LDFLAGS: -Wl,--as-needed
+import "C" // the flag precedes those of the binding, see package dynlib
+
 import (
 	"errors"
 	"fmt"
@@ -21,6 +24,7 @@ import (
 	"github.com/aclements/go-z3/z3"
 
 	"github.com/heddle-dmt/heddle/analyses/symbolic"
+	_ "github.com/heddle-dmt/heddle/internal/dynlib" // the functions of Z3
 )
 
 // Answer is the result of Check.

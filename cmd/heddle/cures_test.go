@@ -158,7 +158,7 @@ func catalogue(t *testing.T) map[string]string {
 // the sentence.
 func TestCuresNameOptionsThatExist(t *testing.T) {
 	a := &app{}
-	tree := commands(a.root(), "", map[string]*cobra.Command{})
+	tree := commands(a.root(nil), "", map[string]*cobra.Command{})
 	unused := map[string]bool{}
 	for id := range printers {
 		unused[id] = true

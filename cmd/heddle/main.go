@@ -56,8 +56,20 @@ func main() {
 	if os.Getenv("GOMAXPROCS") == "" && runtime.GOMAXPROCS(0) < 2 {
 		runtime.GOMAXPROCS(2)
 	}
+	delayFirstCollection()
 	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, closed: stdfds.Closed()}
 	os.Exit(a.main(os.Args[1:]))
+}
+
+// delayFirstCollection has Go's garbage collector begin at 32 MiB and not at 4, unless the user has set
+// GOGC: until then a collection takes a short run more time than it is worth.
+func delayFirstCollection() {
+	if os.Getenv("GOGC") != "" {
+		return
+	}
+	usual := debug.SetGCPercent(800)
+	type mark struct{ _ [16]byte }
+	runtime.AddCleanup(&mark{}, func(percent int) { debug.SetGCPercent(percent) }, usual)
 }
 
 // Main runs the command line and returns heddle's exit status.
@@ -82,7 +94,7 @@ func (a *app) main(args []string) (status int) {
 func (a *app) execute(ctx context.Context, args []string) (status int) {
 	own := &ownOutput{to: a.stdout, closed: a.closed[1]}
 	a.guestStdout, a.stdout = a.stdout, own
-	root := a.root()
+	root := a.root(args)
 	root.SetArgs(args)
 	root.SetIn(a.stdin)
 	root.SetOut(a.stdout)
@@ -198,7 +210,8 @@ func interrupted(ctx context.Context) (status int, ok bool) {
 	return 0, false
 }
 
-func (a *app) root() *cobra.Command {
+// root makes the command with those commands that its arguments can name.
+func (a *app) root(args []string) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "heddle",
 		Short: "Run unmodified multithreaded Linux programs deterministically",
@@ -224,8 +237,7 @@ bit; another seed gives another interleaving.`,
 		cli.WriteUsage(c.OutOrStderr(), c)
 		return nil
 	})
-	root.AddCommand(a.runCommand(), a.recordCommand(), a.replayCommand(), a.minimizeCommand(), a.reproduceCommand(), a.frostCommand(), a.traceCommand(), a.experimentCommand(), a.scheduleCommand(), a.cacheCommand(), a.litmusCommand(), a.racesCommand(), a.syscallsCommand(), a.calibrateCommand(), a.doctorCommand(), a.versionCommand(), a.manCommand(),
-		a.workerCommand(job.WorkerCommand, job.ServeWorker), a.workerCommand(sweep.ShortenCommand, sweep.ServeShortening))
+	root.AddCommand(a.commands(args)...)
 	// An unknown command is an error that cobra makes itself.
 	root.Args = ofCommands
 	root.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
@@ -238,6 +250,41 @@ bit; another seed gives another interleaving.`,
 		}
 	}
 	return root
+}
+
+// commands makes the command that the first argument names, or all if it names none or that of the man
+// pages, which are about all. Each command defines its flags, which takes time.
+func (a *app) commands(args []string) (all []*cobra.Command) {
+	for _, c := range []struct {
+		name    string
+		command func() *cobra.Command
+	}{
+		{"run", a.runCommand},
+		{"record", a.recordCommand},
+		{"replay", a.replayCommand},
+		{"minimize", a.minimizeCommand},
+		{"reproduce", a.reproduceCommand},
+		{"frost", a.frostCommand},
+		{"trace", a.traceCommand},
+		{"experiment", a.experimentCommand},
+		{"schedule", a.scheduleCommand},
+		{"cache", a.cacheCommand},
+		{"litmus", a.litmusCommand},
+		{"races", a.racesCommand},
+		{"syscalls", a.syscallsCommand},
+		{"calibrate", a.calibrateCommand},
+		{"doctor", a.doctorCommand},
+		{"version", a.versionCommand},
+		{"man", a.manCommand},
+		{job.WorkerCommand, func() *cobra.Command { return a.workerCommand(job.WorkerCommand, job.ServeWorker) }},
+		{sweep.ShortenCommand, func() *cobra.Command { return a.workerCommand(sweep.ShortenCommand, sweep.ServeShortening) }},
+	} {
+		if len(args) > 0 && args[0] == c.name && c.name != "man" {
+			return []*cobra.Command{c.command()}
+		}
+		all = append(all, c.command())
+	}
+	return all
 }
 
 // ofCommands, noArgs and oneFile check positional arguments. ofCommands is for a command that has

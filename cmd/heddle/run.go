@@ -263,11 +263,15 @@ func (a *app) runJob(ctx, limited context.Context, j job.Job, f runFlags, stdin 
 	if err != nil {
 		return nil, err
 	}
+	options := []machine.Option{machine.WithPlan(plan)}
+	if f.summary == "" {
+		options = append(options, machine.WithoutHashes())
+	}
 	var result *machine.Result
 	if f.cache.dir != "" {
 		result, err = a.carryOutCached(ctx, limited, c, f)
 	} else {
-		result, err = a.carryOut(limited, c, f.gdb, machine.WithPlan(plan))
+		result, err = a.carryOut(limited, c, f.gdb, options...)
 	}
 	a.noteGivenUp(limited, result)
 	return result, err

@@ -9,6 +9,7 @@ package uc
 
 /*
 #cgo CFLAGS: -std=c11 -O2 -Wall -Wextra -Werror -I${SRCDIR}/../mem -I${SRCDIR}/../memlog -I${SRCDIR}/../insn -I${SRCDIR}/../stores -I${SRCDIR}/../floats
+#cgo amd64 LDFLAGS: -Wl,--as-needed
 #cgo pkg-config: unicorn
 #cgo LDFLAGS: -lZydis
 #include <stdlib.h>
@@ -55,6 +56,7 @@ import (
 	_ "github.com/heddle-dmt/heddle/emu/insn"   // C code
 	"github.com/heddle-dmt/heddle/emu/mem"
 	"github.com/heddle-dmt/heddle/internal/deepcopy"
+	_ "github.com/heddle-dmt/heddle/internal/dynlib" // the functions of Unicorn
 )
 
 // CPU runs threads, one at a time, for one goroutine at a time. Its owner calls Close.
@@ -78,7 +80,7 @@ func (c *CPU) BoundInSnapshot() {}
 // MinVersion is the oldest usable version of Unicorn: major, minor, patch.
 var MinVersion = [3]int{2, 1, 1}
 
-// Version returns the version of the Unicorn library that is linked in.
+// Version returns the version of the Unicorn library.
 func Version() [3]int {
 	v := uint32(C.uc_version(nil, nil))
 	return [3]int{int(v >> 24), int(v >> 16 & 0xff), int(v >> 8 & 0xff)}

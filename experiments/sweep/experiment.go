@@ -29,6 +29,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/heddle-dmt/heddle/internal/job"
@@ -197,13 +198,15 @@ func (x *Experiment) checkFields() error {
 	return nil
 }
 
-var plainName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+-]*$`)
+var plainName = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+-]*$`)
+})
 
 const plainNameForm = "letters, digits, dots, hyphens, underscores and plus signs"
 
 func (x *Experiment) checkScalars() error {
 	switch {
-	case !plainName.MatchString(x.Name):
+	case !plainName().MatchString(x.Name):
 		return fieldError("name", x.Name, plainNameForm)
 	case x.Repetitions < 1 || x.Repetitions > 1000:
 		return fieldError("repetitions", x.Repetitions, "1 to 1000")
@@ -234,7 +237,7 @@ func (x *Experiment) checkInputs() error {
 	for i, in := range x.Inputs {
 		field := fmt.Sprintf("inputs[%d].", i)
 		switch {
-		case !plainName.MatchString(in.Name):
+		case !plainName().MatchString(in.Name):
 			return fieldError(field+"name", in.Name, plainNameForm)
 		case seen[in.Name]:
 			return fieldError(field+"name", in.Name, "a name that no other input has")
@@ -273,7 +276,7 @@ func (x *Experiment) checkPrograms() error {
 			return fieldError(field+"command", "empty", "a list of the program and its arguments")
 		case len(p.Command) == 1 && strings.Contains(p.Command[0], " "):
 			return fieldError(field+"command", p.Command[0], "a list of the program and its arguments, as in [pigz, -p, \"4\", file]")
-		case !plainName.MatchString(p.Name):
+		case !plainName().MatchString(p.Name):
 			return fieldError(field+"name", p.Name, plainNameForm)
 		case seen[p.Name]:
 			return fieldError(field+"name", p.Name, "a name that no other program has")
@@ -291,12 +294,14 @@ func (x *Experiment) checkPrograms() error {
 	return nil
 }
 
-var placeholder = regexp.MustCompile(`\{([a-z][a-z0-9_-]*)\}`)
+var placeholder = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\{([a-z][a-z0-9_-]*)\}`)
+})
 
 // checkPlaceholders finds names in braces that the grid does not give.
 func (x *Experiment) checkPlaceholders(p Program, field string) error {
 	for i, word := range p.Command {
-		for _, match := range placeholder.FindAllStringSubmatch(word, -1) {
+		for _, match := range placeholder().FindAllStringSubmatch(word, -1) {
 			name := match[1]
 			if _, ok := x.Grid.Arguments[name]; !ok && (name != "threads" || len(x.Grid.Threads) == 0) {
 				return fieldError(fmt.Sprintf("%s[%d]", field, i), word, "placeholders that the grid gives: threads or a name in arguments")

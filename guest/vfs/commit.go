@@ -17,7 +17,7 @@ import (
 // Inputs before it changes anything. The error names the first path that could not be
 // written; earlier paths are done.
 func (fs *FS) Commit() error {
-	if _, err := fs.Inputs(); err != nil {
+	if _, err := fs.Inputs(false); err != nil {
 		return err
 	}
 	for _, top := range fs.writable {

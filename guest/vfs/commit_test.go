@@ -188,7 +188,7 @@ func TestInputs(t *testing.T) {
 	if err := fs.Commit(); err != nil {
 		t.Fatal(err)
 	}
-	got, err := fs.Inputs()
+	got, err := fs.Inputs(true)
 	if err != nil {
 		t.Fatal(err)
 	}

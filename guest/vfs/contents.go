@@ -17,7 +17,7 @@ import (
 // hashed are returned.
 type contents struct {
 	size   int64
-	sha256 string
+	sha256 string // empty: see hash
 	// kept has the bytes themselves. A file that is too large for that, where it is nil,
 	// is read again.
 	kept []byte
@@ -66,10 +66,18 @@ func keepContents(r io.ReaderAt, size int64) (*contents, error) {
 	if err := readFull(r, c.kept, 0); err != nil {
 		return nil, err
 	}
-	sum := sha256.New()
-	sum.Write(c.kept)
-	c.sha256 = hexSum(sum)
 	return c, nil
+}
+
+// hash returns the hash of the bytes. That of kept bytes is computed at the first call: it takes as long
+// as reading them, and not every run needs it.
+func (c *contents) hash() string {
+	if c.sha256 == "" {
+		sum := sha256.New()
+		sum.Write(c.kept)
+		c.sha256 = hexSum(sum)
+	}
+	return c.sha256
 }
 
 // supplyPages has the host supply the pages of a large buffer that is about to be filled: one that it

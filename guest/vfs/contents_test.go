@@ -106,7 +106,7 @@ func TestHashIsOfWhatWasRead(t *testing.T) {
 				if string(got[:n]) != old[:n] {
 					t.Errorf("the guest has read bytes that are not the first ones")
 				}
-				inputs, err := fs.Inputs()
+				inputs, err := fs.Inputs(true)
 				if test.fails && kept != "kept" {
 					if errno != unix.EIO || !errors.Is(err, errChanged) || !strings.Contains(err.Error(), host+"/f") {
 						t.Errorf("read: %v, manifest: %v", errno, err)
@@ -145,7 +145,7 @@ func TestChangedBeforeTheFirstByte(t *testing.T) {
 				change(t, host+"/f", "TEXT")
 				buf := make([]byte, 10)
 				n, errno := f.Read(c, buf)
-				inputs, err := fs.Inputs()
+				inputs, err := fs.Inputs(true)
 				f.Unref()
 				closed := fs.Close()
 				if name == "rewritten" && kept != "kept" {
@@ -223,7 +223,7 @@ func TestFilesThatAreNoInput(t *testing.T) {
 	ok(t, errno)
 	rewriteFile(t, host+"/f", "other text")
 	f.Unref()
-	if inputs, err := fs.Inputs(); err != nil || len(inputs) != 0 {
+	if inputs, err := fs.Inputs(true); err != nil || len(inputs) != 0 {
 		t.Errorf("the manifest: %v, %v", inputs, err)
 	}
 }
@@ -250,7 +250,7 @@ func TestCopiesReadTheSameBytes(t *testing.T) {
 		if errno != 0 || string(rest[:n]) != old[5:] {
 			t.Errorf("read %d bytes, %v", n, errno)
 		}
-		inputs, err := g.Inode().fs.Inputs()
+		inputs, err := g.Inode().fs.Inputs(true)
 		if want := []Input{{host + "/f", fmt.Sprintf("%x", sha256.Sum256([]byte(old)))}}; err != nil || !slices.Equal(inputs, want) {
 			t.Errorf("the manifest: %v, %v, want %v", inputs, err, want)
 		}
@@ -291,7 +291,7 @@ func TestStdinFileIsHashedAsRead(t *testing.T) {
 				ok(t, errno)
 				test.change(t, path)
 				more, errno := f.Read(c, got[n:])
-				inputs, err := fs.Inputs()
+				inputs, err := fs.Inputs(true)
 				if test.fails && pages > 2 {
 					if errno != unix.EIO && n+more == len(old) || string(got[:n+more]) != old[:n+more] || !errors.Is(err, errChanged) || !strings.Contains(err.Error(), path) {
 						t.Errorf("read %d, %v; the manifest: %v", more, errno, err)

@@ -14,11 +14,11 @@ type Input struct {
 }
 
 // Inputs lists the host files that were read, sorted by path, with the hash of each at
-// the time when it was read. Files that were read only by copies of this file system,
+// the time when it was read, or without hashes of files other than standard input. Files that were read only by copies of this file system,
 // or only before this one was restored from a snapshot, are omitted. It fails if a host
 // file was noticed to change while the guest could see it. Commit calls it before it
 // changes anything.
-func (fs *FS) Inputs() ([]Input, error) {
+func (fs *FS) Inputs(hashed bool) ([]Input, error) {
 	h := fs.host
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -28,7 +28,11 @@ func (fs *FS) Inputs() ([]Input, error) {
 	list := []Input{}
 	for n := range fs.touched {
 		if n.read {
-			list = append(list, Input{n.hostPath(), n.contents.sha256})
+			in := Input{Path: n.hostPath()}
+			if hashed {
+				in.SHA256 = n.contents.hash()
+			}
+			list = append(list, in)
 		}
 	}
 	if h.stdin != nil {

@@ -104,7 +104,7 @@ func (s *StdinData) manifestInput() (Input, bool, error) {
 	case !s.used:
 		return Input{}, false, nil
 	case s.file != nil:
-		return Input{"-", s.contents.sha256}, true, nil
+		return Input{"-", s.contents.hash()}, true, nil
 	}
 	sum := sha256.Sum256(s.have)
 	return Input{"-", hex.EncodeToString(sum[:])}, true, nil

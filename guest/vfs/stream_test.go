@@ -56,7 +56,7 @@ func TestStdinIsReadInFull(t *testing.T) {
 	if st := f.Inode().Stat(); st.Mode&unix.S_IFMT != unix.S_IFIFO {
 		t.Errorf("mode %o", st.Mode)
 	}
-	inputs, err := fs.Inputs()
+	inputs, err := fs.Inputs(true)
 	want := []Input{{"-", fmt.Sprintf("%x", sha256.Sum256([]byte("the quick brown fox")))}}
 	if err != nil || fmt.Sprint(inputs) != fmt.Sprint(want) {
 		t.Errorf("inputs %v, %v, want %v", inputs, err, want)

@@ -3,6 +3,7 @@ package machine
 import (
 	"fmt"
 	"regexp"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -45,7 +46,9 @@ func (f Failure) String() string {
 
 // assertionText matches the text that assert(3) of the GNU C library prints after the name of
 // the program.
-var assertionText = regexp.MustCompile(`\S+:[0-9]+: .*Assertion .* failed\.`)
+var assertionText = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\S+:[0-9]+: .*Assertion .* failed\.`)
+})
 
 // Failure returns how the program failed; false, and a Failure without a class, if it did not,
 // or if the run was ended by something else than the program. Stderr is the program's standard
@@ -58,7 +61,7 @@ func (r *Result) Failure(stderr []byte) (f Failure, failed bool) {
 		return Failure{Class: FailureHang}, true
 	case OutcomeSignal:
 		if r.Signal == int(unix.SIGABRT) {
-			return Failure{FailureAssertion, string(assertionText.Find(stderr))}, true
+			return Failure{FailureAssertion, string(assertionText().Find(stderr))}, true
 		}
 		return Failure{FailureCrash, SignalName(r.Signal)}, true
 	case OutcomeExit:

@@ -25,6 +25,7 @@ type collaborators struct {
 	atomics   bool
 	isolated  bool
 	oneCore   bool
+	unhashed  bool
 }
 
 // recordedStart is how a run begins that begins as a recorded one.
@@ -32,6 +33,10 @@ type recordedStart struct {
 	decisions *replay.Log
 	count     uint64
 }
+
+// WithoutHashes leaves the hashes of files out of Result.Inputs, for a caller that does not store the
+// result: that of the C library takes milliseconds.
+func WithoutHashes() Option { return func(o *collaborators) { o.unhashed = true } }
 
 // WithHook has a Hook watch the run.
 func WithHook(h Hook) Option { return func(o *collaborators) { o.hooks = append(o.hooks, h) } }

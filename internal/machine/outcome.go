@@ -106,7 +106,7 @@ func (m *Machine) report() error {
 	r.ContextSwitches = s.cluster.Switches()
 	r.Threads, r.Processes = stats.Threads, stats.Processes
 	r.Syscalls, r.UnsupportedSyscalls = stats.Syscalls, stats.Unsupported
-	inputs, err := s.fs.Inputs()
+	inputs, err := s.fs.Inputs(!m.with.unhashed)
 	if err != nil {
 		return errInputs.Wrap(err)
 	}

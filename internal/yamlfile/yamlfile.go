@@ -29,6 +29,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/spf13/viper"
 	"gopkg.in/yaml.v3"
@@ -175,13 +176,15 @@ func parseNodes(path string, data []byte) (*File, error) {
 	return f, nil
 }
 
-var yamlLine = regexp.MustCompile(`^yaml: (?:unmarshal errors:\n\s*)?(?:line (\d+): )?`)
+var yamlLine = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^yaml: (?:unmarshal errors:\n\s*)?(?:line (\d+): )?`)
+})
 
 // syntax reports an error of the YAML parser, whose text begins with a line.
 func (f *File) syntax(err error) error {
 	text := strings.TrimPrefix(err.Error(), "While parsing config: ")
 	line := "1"
-	if m := yamlLine.FindStringSubmatch(text); m != nil {
+	if m := yamlLine().FindStringSubmatch(text); m != nil {
 		text = text[len(m[0]):]
 		if m[1] != "" {
 			line = m[1]

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/heddle-dmt/heddle/internal/errs"
 )
@@ -74,11 +75,13 @@ func (s *source) addThread(t *Test, k, thread int) {
 	s.addLine(position{t.File, 0}, "", fmt.Sprintf("t%d_%d_%d: ud2", k, thread, len(code)))
 }
 
-var complaint = regexp.MustCompile(`(?m)^\{standard input\}:([0-9]+): Error: (.*)$`)
+var complaint = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?m)^\{standard input\}:([0-9]+): Error: (.*)$`)
+})
 
 // errorAtLine turns the assembler's words into an error that names the test's line.
 func (s *source) errorAtLine(err error, said string) error {
-	m := complaint.FindStringSubmatch(said)
+	m := complaint().FindStringSubmatch(said)
 	if m == nil {
 		return errAssembler.Wrap(fmt.Errorf("%w %s", err, strings.TrimSpace(said)))
 	}

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/heddle-dmt/heddle/internal/errs"
 )
@@ -22,7 +23,9 @@ var errExpectation = errs.Define("litmus-expectation",
 	"The file for --expect is not of the layout in which herd7 and heddle litmus print results.",
 	"Give a file that one of them printed.")
 
-var stateCount = regexp.MustCompile(`^\s*[0-9]+\s*[:*]>`)
+var stateCount = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^\s*[0-9]+\s*[:*]>`)
+})
 
 // ParseExpectations reads results as herd7, litmus7 and heddle print them.
 // Lines that say nothing of states or observations are passed over.
@@ -68,7 +71,7 @@ func ParseExpectations(file, text string) ([]Expectation, error) {
 // normalState is a line of states without count, brackets around locations and
 // the order of its parts.
 func normalState(line string) string {
-	line = stateCount.ReplaceAllString(line, "")
+	line = stateCount().ReplaceAllString(line, "")
 	var parts []string
 	for _, part := range strings.Split(line, ";") {
 		name, value, ok := strings.Cut(strings.TrimSpace(part), "=")

@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // MaxThreads bounds the threads of a test.
@@ -48,7 +49,9 @@ type section struct {
 
 type sections struct{ header, init, code, tail section }
 
-var tailStart = regexp.MustCompile(`(?m)(^|;)[ \t]*(~[ \t]*exists|not[ \t]+exists|exists|forall|filter|locations)\b`)
+var tailStart = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?m)(^|;)[ \t]*(~[ \t]*exists|not[ \t]+exists|exists|forall|filter|locations)\b`)
+})
 
 // splitSections finds the parts of a test: the head before the initial state, the
 // initial state, the code, and the text after the code.
@@ -74,7 +77,7 @@ func (p parser) splitSections(text string) (s sections, err error) {
 	s.header = section{text[:open], 1}
 	s.init = section{text[open+1 : end], lineOf(open)}
 	rest := text[end+1:]
-	tail := tailStart.FindStringIndex(rest)
+	tail := tailStart().FindStringIndex(rest)
 	if tail == nil {
 		at := lineOf(len(strings.TrimRight(text, "\n \t")))
 		return s, position{p.File, at}.errorSyntax("", "exists, ~exists or forall after the code")

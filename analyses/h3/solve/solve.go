@@ -1,5 +1,8 @@
 package solve
 
+// #cgo amd64 LDFLAGS: -Wl,--as-needed
+import "C" // the flag precedes those of the binding, see package dynlib
+
 import (
 	"fmt"
 
@@ -8,6 +11,7 @@ import (
 	"github.com/heddle-dmt/heddle/analyses/h3/constraints"
 	"github.com/heddle-dmt/heddle/analyses/h3/schedule"
 	"github.com/heddle-dmt/heddle/analyses/smt"
+	_ "github.com/heddle-dmt/heddle/internal/dynlib" // the functions of Z3
 )
 
 // Clocks is the theory in which Z3 orders events.

@@ -4,13 +4,16 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/heddle-dmt/heddle/analyses/symbolic"
 )
 
 // conversionPattern is a conversion of printf(3) that is understood: of whole numbers, and
 // strings.
-var conversionPattern = regexp.MustCompile(`%([-+ 0#]*)([0-9]*)(hh|h|ll|l|z|j)?([dioxXucs%])`)
+var conversionPattern = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`%([-+ 0#]*)([0-9]*)(hh|h|ll|l|z|j)?([dioxXucs%])`)
+})
 
 // printedArgument is a number that a program prints: by which conversion, and whether it is
 // an argument of 64 bits.
@@ -27,7 +30,7 @@ func compileFormat(format string) (*regexp.Regexp, []printedArgument, bool) {
 	var all []printedArgument
 	rest := format
 	for {
-		at := conversionPattern.FindStringSubmatchIndex(rest)
+		at := conversionPattern().FindStringSubmatchIndex(rest)
 		if at == nil {
 			break
 		}
@@ -60,7 +63,7 @@ func compileFormat(format string) (*regexp.Regexp, []printedArgument, bool) {
 	}
 	pattern.WriteString(regexp.QuoteMeta(rest))
 	r, err := regexp.Compile(pattern.String())
-	return r, all, err == nil && !strings.Contains(conversionPattern.ReplaceAllString(format, ""), "%")
+	return r, all, err == nil && !strings.Contains(conversionPattern().ReplaceAllString(format, ""), "%")
 }
 
 // compareOutput notes how the text that a call prints can differ from the right output. The format

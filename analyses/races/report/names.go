@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/internal/debuginfo"
@@ -193,11 +194,13 @@ func (n *names) copies(p image) bool {
 
 // copiers are such functions, string(3) and bstring(3), by what the C library
 // calls them and their variants for processors.
-var copiers = regexp.MustCompile(`^_*(mem(cpy|pcpy|move|set|cmp|chr|rchr|mem|ccpy)|rawmemchr|` +
-	`str(n?len|n?cpy|n?cat|n?cmp|n?casecmp|r?chr|chrnul|str|c?spn|pbrk|n?dup|lcpy|lcat)|stpn?cpy|` +
-	`wcs(n?len|n?cpy|n?cat|n?cmp|r?chr)|wmem(cpy|move|set|cmp|chr)|bcopy|bzero|bcmp)(_.*)?$`)
+var copiers = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^_*(mem(cpy|pcpy|move|set|cmp|chr|rchr|mem|ccpy)|rawmemchr|` +
+		`str(n?len|n?cpy|n?cat|n?cmp|n?casecmp|r?chr|chrnul|str|c?spn|pbrk|n?dup|lcpy|lcat)|stpn?cpy|` +
+		`wcs(n?len|n?cpy|n?cat|n?cmp|r?chr)|wmem(cpy|move|set|cmp|chr)|bcopy|bzero|bcmp)(_.*)?$`)
+})
 
-func copying(function string) bool { return copiers.MatchString(function) }
+func copying(function string) bool { return copiers().MatchString(function) }
 
 // library reports whether a file is the C library, a part of it, or the dynamic
 // linker.

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"strings"
+	"sync"
 )
 
 // field is a register of the target description and where its bytes are.
@@ -34,7 +35,7 @@ func wordAt(r *Registers, at int) []byte {
 
 // featureFields are the features of the description, each a list of registers; the order
 // of all of them is that of the numbers.
-var featureFields = func() map[string][]field {
+var featureFields = sync.OnceValue(func() map[string][]field {
 	var base, sse, avx []field
 	names := strings.Fields("rax rbx rcx rdx rsi rdi rbp rsp r8 r9 r10 r11 r12 r13 r14 r15")
 	for i, name := range names {
@@ -89,7 +90,7 @@ var featureFields = func() map[string][]field {
 			{"gs_base", "int", "", 64, func(r *Registers) []byte { return word64(r.GSBase) }},
 		},
 	}
-}()
+})
 
 // features is the order of the features of a processor. That with AVX is the order of GDB's own server.
 func features(avx bool) []string {
@@ -115,7 +116,7 @@ func fullTags(r *Registers) uint32 {
 func allFields(avx bool) []field {
 	var list []field
 	for _, f := range features(avx) {
-		list = append(list, featureFields[f]...)
+		list = append(list, featureFields()[f]...)
 	}
 	return list
 }
@@ -173,7 +174,7 @@ func targetDescription(avx bool) string {
 	number := 0
 	for _, name := range features(avx) {
 		fmt.Fprintf(&b, `<feature name="org.gnu.gdb.i386.%s">%s`, name, featureTypes[name])
-		for _, f := range featureFields[name] {
+		for _, f := range featureFields()[name] {
 			fmt.Fprintf(&b, `<reg name="%s" bitsize="%d" type="%s" regnum="%d"`, f.name, f.bits, f.kind, number)
 			if f.group != "" {
 				fmt.Fprintf(&b, ` group="%s"`, f.group)
