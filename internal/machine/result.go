@@ -34,6 +34,8 @@ type Result struct {
 	// Faults are the failures of standard input, output and error on the host that
 	// the guest has seen. They are inputs too.
 	Faults []StreamFault `json:"stream_faults,omitempty"`
+	// Clients describes the clients outside of the guest, if ports were published.
+	Clients *ClientStats `json:"clients,omitempty"`
 	// OverlayFiles are the guest paths of files left in the overlay.
 	OverlayFiles []string `json:"overlay_files"`
 	// InvalidInstruction says which instruction that the machine's processor does not

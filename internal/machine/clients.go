@@ -1,0 +1,318 @@
+package machine
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/guest/sock"
+	"github.com/heddle-dmt/heddle/internal/errs"
+	"github.com/heddle-dmt/heddle/internal/machine/publish"
+	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/recorder/trace"
+)
+
+// The functions of this file let clients outside of the guest act on it: programs on the host
+// that connect to published ports, or their operations in a recording. They act between two
+// decisions only, and each operation is recorded with the number of the decisions before it and
+// its virtual time. Nothing else of the host reaches the run: not when the host was asked, nor
+// how long the machine has waited for it.
+
+var errPublished = errs.Define("clients-cannot-connect",
+	"the run has published ports ({ports}), and clients on the host can connect only in heddle run, heddle record and heddle races, not where a run may be executed more than once, in part, or under a schedule that was made of another run",
+	"What a client has sent cannot be asked for again, and what it was sent cannot be taken back.",
+	"Leave --publish out, or record the run with heddle record --publish and use the recording: heddle replay, heddle races and the debugger repeat it without clients.")
+
+// clients are the clients outside as far as the run depends on them: plain data.
+type clients struct {
+	connected  map[uint64]*sock.Client // by the number of their connection
+	decisions  uint64                  // of the run so far
+	operations uint64                  // of clients so far
+	stats      ClientStats
+}
+
+// ClientStats describes the clients outside of the guest.
+type ClientStats struct {
+	// Connections is how many have connected to published ports.
+	Connections uint64 `json:"connections"`
+	// Received and Sent are the bytes that the guest has got from them, and that they have taken.
+	Received uint64 `json:"received"`
+	Sent     uint64 `json:"sent"`
+	// Undelivered is how many bytes of the guest were not delivered, since clients did not
+	// take them at the end of the run. A replay has none.
+	Undelivered int `json:"undelivered,omitempty"`
+	// Note says that the result depends on the clients, unless the run was recorded or is a replay.
+	Note string `json:"note,omitempty"`
+}
+
+// clientHost is the host's side of the published ports of a run with clients.
+type clientHost struct {
+	*publish.Host
+	steps        int    // since it was asked
+	instructions uint64 // of the run when it was asked
+}
+
+// A machine with runnable threads asks the host for its clients after stepsBetweenPolls steps or
+// instructionsBetweenPolls instructions.
+const (
+	stepsBetweenPolls        = 64
+	instructionsBetweenPolls = 100_000
+)
+
+// openClients sets up the clients, if the run has published ports.
+func (m *Machine) openClients() (err error) {
+	c := &m.config
+	if len(c.Publish) == 0 {
+		return nil
+	}
+	m.state.clients = &clients{connected: map[uint64]*sock.Client{}}
+	switch {
+	case c.Replay != nil:
+		return nil
+	case m.with.bound == nil || m.with.isolated || m.with.policy != nil || m.with.start != nil || c.Enforce != nil || c.Control.Policy != "":
+		return errPublished.New(portsText(c.Publish))
+	}
+	host, err := publish.NewHost(c.Publish)
+	if err != nil {
+		return err
+	}
+	m.clientHost = &clientHost{Host: host}
+	for _, p := range c.Publish {
+		m.with.bound(p, host.Addresses(p))
+	}
+	return nil
+}
+
+// portsText lists published ports.
+func portsText(list []publish.Port) string {
+	var texts []string
+	for _, p := range list {
+		texts = append(texts, p.String())
+	}
+	return strings.Join(texts, ", ")
+}
+
+// letClientsAct has the clients act before the next decision. It returns false if the run has
+// ended.
+func (m *Machine) letClientsAct() bool {
+	s := m.state
+	if m.clientHost == nil {
+		return m.repeatOperations()
+	}
+	if s.cluster.Runnable() > 0 {
+		if !m.clientHost.isDue(s.digest.instructions) {
+			return true
+		}
+		return m.pollClients(0)
+	}
+	return m.awaitClients()
+}
+
+// isDue reports whether it is time to ask the host.
+func (h *clientHost) isDue(instructions uint64) bool {
+	h.steps++
+	if h.steps < stepsBetweenPolls && instructions-h.instructions < instructionsBetweenPolls {
+		return false
+	}
+	h.steps, h.instructions = 0, instructions
+	return true
+}
+
+// awaitClients waits for the clients while no thread can run: until one has woken a thread, or
+// until the next timer is due. Meanwhile virtual time passes as fast as the host's. Where no client
+// can act, it does not wait.
+func (m *Machine) awaitClients() bool {
+	s := m.state
+	start := s.kernel.Now()
+	for waited := time.Duration(0); ; {
+		if m.isCut() {
+			m.endFromOutside(m.bounds)
+			return false
+		}
+		if !m.pollClients(waited) {
+			return false
+		}
+		if s.cluster.Runnable() > 0 || s.kernel.Done() || !m.mayClientsAct() {
+			return true
+		}
+		most := publish.Forever
+		if deadline, has := s.kernel.NextTimer(); has {
+			if most = time.Duration(deadline-start) - waited; most <= 0 {
+				return true
+			}
+		}
+		waited += m.clientHost.Wait(most)
+	}
+}
+
+// mayClientsAct reports whether a client can connect, or is connected.
+func (m *Machine) mayClientsAct() bool {
+	c := m.state.clients
+	if c == nil {
+		return false
+	}
+	maps.DeleteFunc(c.connected, func(_ uint64, x *sock.Client) bool { return x.IsOver() })
+	return len(c.connected) > 0 || slices.ContainsFunc(m.config.Publish, func(p publish.Port) bool {
+		return m.state.kernel.Network().ListensFor(p.Guest)
+	})
+}
+
+// pollClients has the clients on the host act. It returns false if the run has ended.
+func (m *Machine) pollClients(waited time.Duration) bool {
+	s := m.state
+	g := &liveGuest{machine: m, at: m.toCycles(s.kernel.Now() + int64(waited))}
+	if err := m.clientHost.Poll(g); err != nil {
+		m.host.keepError(err)
+		m.end(OutcomeInterrupted)
+		return false
+	}
+	if g.acted && m.trace != nil {
+		// A recorder that is killed leaves no decision that depends on them without them.
+		m.trace.Stream(trace.Clients, 0).Flush()
+	}
+	return true
+}
+
+// liveGuest is the guest as the host's side of published ports sees it.
+type liveGuest struct {
+	machine *Machine
+	at      arch.Cycles // virtual time at which clients act
+	acted   bool
+}
+
+// ListensFor implements publish.Guest.
+func (g *liveGuest) ListensFor(port uint16) bool {
+	return g.machine.state.kernel.Network().ListensFor(port)
+}
+
+// End implements publish.Guest.
+func (g *liveGuest) End(connection uint64) publish.End {
+	return g.machine.state.clients.connected[connection]
+}
+
+// Act implements publish.Guest.
+func (g *liveGuest) Act(e event.Client) {
+	g.acted = true
+	m := g.machine
+	e.Decisions, e.At = m.state.clients.decisions, g.at
+	if m.trace != nil {
+		e.Stamp = event.Stamp{Thread: arch.NoThread}
+		if r := m.state.recording.rec; r != nil {
+			e.Stamp = r.At()
+		}
+		trace.PutAt(m.trace.Stream(trace.Clients, 0), &e, e.Stamp)
+	}
+	m.carryOut(&e)
+}
+
+// repeatOperations carries out the recorded operations that come before the next decision. It
+// returns false if the run has ended.
+func (m *Machine) repeatOperations() bool {
+	c, log := m.state.clients, m.config.Replay.clients
+	for !m.done {
+		e, found := log.Operation(c.operations)
+		if err := log.Err(); err != nil {
+			m.end(OutcomeDamaged)
+			m.result.Message = err.Error()
+			return false
+		}
+		if !found || e.Decisions != c.decisions {
+			return true
+		}
+		m.carryOut(&e)
+	}
+	return false
+}
+
+// carryOut carries out an operation of a client.
+func (m *Machine) carryOut(e *event.Client) {
+	s, c := m.state, m.state.clients
+	c.operations++
+	if s.cluster.Runnable() == 0 {
+		s.cluster.PassTo(e.At)
+	}
+	s.clock.now = e.At
+	s.kernel.SetNow(m.toNS(e.At))
+	s.digest.countOperation(e)
+	if e.Op == event.ClientConnects {
+		c.stats.Connections++
+		c.connected[e.Connection] = s.kernel.Network().ConnectFromOutside(e.Port)
+	} else if x := c.connected[e.Connection]; x != nil {
+		m.carryOutOn(x, e)
+	}
+	m.resolveStall(arch.NoThread, arch.NoCore, arch.Stop{})
+}
+
+// carryOutOn carries out an operation on a connection.
+func (m *Machine) carryOutOn(x *sock.Client, e *event.Client) {
+	stats := &m.state.clients.stats
+	switch e.Op {
+	case event.ClientSends:
+		stats.Received += e.Size
+		x.Send(e.Data)
+	case event.ClientEnds:
+		x.End()
+	case event.ClientResets:
+		x.Reset()
+	case event.ClientTakes:
+		if e.Size > uint64(x.Pending()) {
+			m.diverge(fmt.Sprintf("client %d takes %d bytes in the recording, and the guest has sent %d", e.Connection, e.Size, x.Pending()))
+			return
+		}
+		stats.Sent += e.Size
+		m.state.digest.countTaken(x.Take(int(e.Size)))
+	}
+}
+
+// reportClients fills in the result, and counts in the digest what the guest has sent and no
+// client has taken.
+func (m *Machine) reportClients() {
+	c := m.state.clients
+	if c == nil {
+		return
+	}
+	for _, n := range slices.Sorted(maps.Keys(c.connected)) {
+		if x := c.connected[n]; x.Pending() > 0 {
+			rest := make([]byte, x.Pending())
+			m.state.digest.countRest(n, rest[:x.Peek(rest)])
+		}
+	}
+	stats := c.stats
+	m.result.Clients = &stats
+	if r := m.config.Record; m.clientHost != nil && (r == nil || r.Listener != nil) {
+		stats.Note = "the result depends on the clients that connected to published ports (connections: " +
+			strconv.FormatUint(stats.Connections, 10) + "), which only a recording repeats: heddle record"
+	}
+}
+
+// finishClients delivers to the clients what the guest has sent, after the run.
+func (m *Machine) finishClients() {
+	if m.clientHost != nil {
+		m.result.Clients.Undelivered = m.clientHost.Finish(&finishedGuest{m.state.clients}, publish.Patience)
+	}
+}
+
+// finishedGuest is the guest after the run.
+type finishedGuest struct{ clients *clients }
+
+// ListensFor implements publish.Guest: the guest has ended.
+func (*finishedGuest) ListensFor(uint16) bool { return false }
+
+// End implements publish.Guest.
+func (g *finishedGuest) End(connection uint64) publish.End { return g.clients.connected[connection] }
+
+// Act implements publish.Guest. It is no part of the run any more.
+func (g *finishedGuest) Act(e event.Client) {
+	x := g.clients.connected[e.Connection]
+	switch {
+	case x == nil:
+	case e.Op == event.ClientTakes:
+		x.Take(int(e.Size))
+	case e.Op == event.ClientResets:
+		x.Reset()
+	}
+}
