@@ -29,6 +29,9 @@ func (st *Stack) ListensFor(port uint16) bool {
 	return found
 }
 
+// ListenChanges is how often a socket has begun or ceased to listen.
+func (st *Stack) ListenChanges() uint64 { return st.listens }
+
 // ConnectFromOutside connects a new client to a TCP port of the guest. The connection is made as
 // soon as the listener has room; if there is no listener it has failed.
 func (st *Stack) ConnectFromOutside(port uint16) *Client {

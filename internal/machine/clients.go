@@ -54,6 +54,7 @@ type clientHost struct {
 	*publish.Host
 	steps        int    // since it was asked
 	instructions uint64 // of the run when it was asked
+	listens      uint64 // sock.Stack.ListenChanges when it was asked
 }
 
 // A machine with runnable threads asks the host for its clients after stepsBetweenPolls steps or
@@ -104,21 +105,20 @@ func (m *Machine) letClientsAct() bool {
 		return m.repeatOperations()
 	}
 	if s.cluster.Runnable() > 0 {
-		if !m.clientHost.isDue(s.digest.instructions) {
-			return true
-		}
-		return m.pollClients(0)
+		return !m.clientHost.isDue(s) || m.pollClients(0)
 	}
 	return m.awaitClients()
 }
 
-// isDue reports whether it is time to ask the host.
-func (h *clientHost) isDue(instructions uint64) bool {
+// isDue reports whether it is time to ask the host. It is when a socket of the guest begins to
+// listen: the host does so before the program can say that it is ready.
+func (h *clientHost) isDue(s *state) bool {
+	instructions, listens := s.digest.instructions, s.kernel.Network().ListenChanges()
 	h.steps++
-	if h.steps < stepsBetweenPolls && instructions-h.instructions < instructionsBetweenPolls {
+	if h.steps < stepsBetweenPolls && instructions-h.instructions < instructionsBetweenPolls && listens == h.listens {
 		return false
 	}
-	h.steps, h.instructions = 0, instructions
+	h.steps, h.instructions, h.listens = 0, instructions, listens
 	return true
 }
 
