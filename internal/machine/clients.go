@@ -1,15 +1,11 @@
 package machine
 
 import (
-	"fmt"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/heddle-dmt/heddle/emu/arch"
-	"github.com/heddle-dmt/heddle/guest/sock"
 	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/internal/machine/publish"
 	"github.com/heddle-dmt/heddle/recorder/event"
@@ -26,28 +22,6 @@ var errPublished = errs.Define("clients-cannot-connect",
 	"the run has published ports ({ports}), and clients on the host can connect only in heddle run, heddle record and heddle races, not where a run may be executed more than once, in part, or under a schedule that was made of another run",
 	"What a client has sent cannot be asked for again, and what it was sent cannot be taken back.",
 	"Leave --publish out, or record the run with heddle record --publish and use the recording: heddle replay, heddle races and the debugger repeat it without clients.")
-
-// clients are the clients outside as far as the run depends on them: plain data.
-type clients struct {
-	connected  map[uint64]*sock.Client // by the number of their connection
-	decisions  uint64                  // of the run so far
-	operations uint64                  // of clients so far
-	stats      ClientStats
-}
-
-// ClientStats describes the clients outside of the guest.
-type ClientStats struct {
-	// Connections is how many have connected to published ports.
-	Connections uint64 `json:"connections"`
-	// Received and Sent are the bytes that the guest has got from them, and that they have taken.
-	Received uint64 `json:"received"`
-	Sent     uint64 `json:"sent"`
-	// Undelivered is how many bytes of the guest were not delivered, since clients did not
-	// take them at the end of the run. A replay has none.
-	Undelivered int `json:"undelivered,omitempty"`
-	// Note says that the result depends on the clients, unless the run was recorded or is a replay.
-	Note string `json:"note,omitempty"`
-}
 
 // clientHost is the host's side of the published ports of a run with clients.
 type clientHost struct {
@@ -70,7 +44,7 @@ func (m *Machine) openClients() (err error) {
 	if len(c.Publish) == 0 {
 		return nil
 	}
-	m.state.clients = &clients{connected: map[uint64]*sock.Client{}}
+	m.state.clients = publish.NewClients()
 	switch {
 	case c.Replay != nil:
 		return nil
@@ -151,14 +125,8 @@ func (m *Machine) awaitClients() bool {
 
 // mayClientsAct reports whether a client can connect, or is connected.
 func (m *Machine) mayClientsAct() bool {
-	c := m.state.clients
-	if c == nil {
-		return false
-	}
-	maps.DeleteFunc(c.connected, func(_ uint64, x *sock.Client) bool { return x.IsOver() })
-	return len(c.connected) > 0 || slices.ContainsFunc(m.config.Publish, func(p publish.Port) bool {
-		return m.state.kernel.Network().ListensFor(p.Guest)
-	})
+	s := m.state
+	return s.clients != nil && s.clients.MayAct(s.kernel.Network(), m.config.Publish)
 }
 
 // pollClients has the clients on the host act. It returns false if the run has ended.
@@ -191,14 +159,14 @@ func (g *liveGuest) ListensFor(port uint16) bool {
 
 // End implements publish.Guest.
 func (g *liveGuest) End(connection uint64) publish.End {
-	return g.machine.state.clients.connected[connection]
+	return g.machine.state.clients.End(connection)
 }
 
 // Act implements publish.Guest.
 func (g *liveGuest) Act(e event.Client) {
 	g.acted = true
 	m := g.machine
-	e.Decisions, e.At = m.state.clients.decisions, g.at
+	e.Decisions, e.At = m.state.clients.Decisions, g.at
 	if m.trace != nil {
 		e.Stamp = event.Stamp{Thread: arch.NoThread}
 		if r := m.state.recording.rec; r != nil {
@@ -214,13 +182,13 @@ func (g *liveGuest) Act(e event.Client) {
 func (m *Machine) repeatOperations() bool {
 	c, log := m.state.clients, m.config.Replay.clients
 	for !m.done {
-		e, found := log.Operation(c.operations)
+		e, found := log.Operation(c.Operations)
 		if err := log.Err(); err != nil {
 			m.end(OutcomeDamaged)
 			m.result.Message = err.Error()
 			return false
 		}
-		if !found || e.Decisions != c.decisions {
+		if !found || e.Decisions != c.Decisions {
 			return true
 		}
 		m.carryOut(&e)
@@ -230,42 +198,19 @@ func (m *Machine) repeatOperations() bool {
 
 // carryOut carries out an operation of a client.
 func (m *Machine) carryOut(e *event.Client) {
-	s, c := m.state, m.state.clients
-	c.operations++
+	s := m.state
 	if s.cluster.Runnable() == 0 {
 		s.cluster.PassTo(e.At)
 	}
 	s.clock.now = e.At
 	s.kernel.SetNow(m.toNS(e.At))
-	s.digest.countOperation(e)
-	if e.Op == event.ClientConnects {
-		c.stats.Connections++
-		c.connected[e.Connection] = s.kernel.Network().ConnectFromOutside(e.Port)
-	} else if x := c.connected[e.Connection]; x != nil {
-		m.carryOutOn(x, e)
+	taken, err := s.clients.CarryOut(e, s.kernel.Network())
+	if err != nil {
+		m.diverge(err.Error())
+		return
 	}
+	s.digest.countOperation(e, taken)
 	m.resolveStall(arch.NoThread, arch.NoCore, arch.Stop{})
-}
-
-// carryOutOn carries out an operation on a connection.
-func (m *Machine) carryOutOn(x *sock.Client, e *event.Client) {
-	stats := &m.state.clients.stats
-	switch e.Op {
-	case event.ClientSends:
-		stats.Received += e.Size
-		x.Send(e.Data)
-	case event.ClientEnds:
-		x.End()
-	case event.ClientResets:
-		x.Reset()
-	case event.ClientTakes:
-		if e.Size > uint64(x.Pending()) {
-			m.diverge(fmt.Sprintf("client %d takes %d bytes in the recording, and the guest has sent %d", e.Connection, e.Size, x.Pending()))
-			return
-		}
-		stats.Sent += e.Size
-		m.state.digest.countTaken(x.Take(int(e.Size)))
-	}
 }
 
 // reportClients fills in the result, and counts in the digest what the guest has sent and no
@@ -275,13 +220,10 @@ func (m *Machine) reportClients() {
 	if c == nil {
 		return
 	}
-	for _, n := range slices.Sorted(maps.Keys(c.connected)) {
-		if x := c.connected[n]; x.Pending() > 0 {
-			rest := make([]byte, x.Pending())
-			m.state.digest.countRest(n, rest[:x.Peek(rest)])
-		}
+	for connection, bytes := range c.Left() {
+		m.state.digest.countRest(connection, bytes)
 	}
-	stats := c.stats
+	stats := c.Stats
 	m.result.Clients = &stats
 	if r := m.config.Record; m.clientHost != nil && (r == nil || r.Listener != nil) {
 		stats.Note = "the result depends on the clients that connected to published ports (connections: " +
@@ -292,27 +234,6 @@ func (m *Machine) reportClients() {
 // finishClients delivers to the clients what the guest has sent, after the run.
 func (m *Machine) finishClients() {
 	if m.clientHost != nil {
-		m.result.Clients.Undelivered = m.clientHost.Finish(&finishedGuest{m.state.clients}, publish.Patience)
-	}
-}
-
-// finishedGuest is the guest after the run.
-type finishedGuest struct{ clients *clients }
-
-// ListensFor implements publish.Guest: the guest has ended.
-func (*finishedGuest) ListensFor(uint16) bool { return false }
-
-// End implements publish.Guest.
-func (g *finishedGuest) End(connection uint64) publish.End { return g.clients.connected[connection] }
-
-// Act implements publish.Guest. It is no part of the run any more.
-func (g *finishedGuest) Act(e event.Client) {
-	x := g.clients.connected[e.Connection]
-	switch {
-	case x == nil:
-	case e.Op == event.ClientTakes:
-		x.Take(int(e.Size))
-	case e.Op == event.ClientResets:
-		x.Reset()
+		m.result.Clients.Undelivered = m.clientHost.Finish(publish.EndedGuest{Clients: m.state.clients}, publish.Patience)
 	}
 }

@@ -148,17 +148,15 @@ func (d *digest) Memory(process int32, sum [16]byte) {
 	d.log("memory process %d digest %x", process, sum)
 }
 
-// countOperation counts an operation of a client outside.
-func (d *digest) countOperation(e *event.Client) {
+// countOperation counts an operation of a client, with the bytes that it takes.
+func (d *digest) countOperation(e *event.Client, taken []byte) {
 	hashWords(d.events, 7, uint64(e.Op), e.Connection, uint64(e.Port), e.Size)
 	_, _ = d.events.Write(e.Data)
+	_, _ = d.events.Write(taken)
 	d.log("client %d %v %d", e.Connection, e.Op, e.Size)
 }
 
-// countTaken counts bytes of the guest that a client has taken, and countRest those that no
-// client has taken at the end.
-func (d *digest) countTaken(bytes []byte) { _, _ = d.events.Write(bytes) }
-
+// countRest counts bytes of the guest that no client has taken at the end.
 func (d *digest) countRest(connection uint64, bytes []byte) {
 	hashWords(d.events, 8, connection, uint64(len(bytes)))
 	_, _ = d.events.Write(bytes)

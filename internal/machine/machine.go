@@ -16,6 +16,7 @@ import (
 	"github.com/heddle-dmt/heddle/guest/procfs"
 	"github.com/heddle-dmt/heddle/guest/vfs"
 	"github.com/heddle-dmt/heddle/internal/deepcopy"
+	"github.com/heddle-dmt/heddle/internal/machine/publish"
 	"github.com/heddle-dmt/heddle/memmodel"
 	"github.com/heddle-dmt/heddle/recorder"
 	"github.com/heddle-dmt/heddle/recorder/event"
@@ -65,8 +66,8 @@ type state struct {
 	digest    *digest
 	recording *recording
 	stores    memmodel.StoreBuffer
-	control   *control // nil unless threads are controlled
-	clients   *clients // nil unless ports are published
+	control   *control         // nil unless threads are controlled
+	clients   *publish.Clients // nil unless ports are published
 	// interrupted are the threads that are inside an instruction.
 	interrupted interrupted
 }
@@ -333,7 +334,7 @@ func (m *Machine) Step() {
 	}
 	s.recording.completeDecision()
 	if s.clients != nil {
-		s.clients.decisions++
+		s.clients.Decisions++
 	}
 	m.compareDecision()
 	if s.kernel.Done() && !m.done {

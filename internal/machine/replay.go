@@ -410,7 +410,7 @@ func (m *Machine) diverge(how string) {
 // stopReplay ends a replay whose log cannot be followed, or is at its end, as the scheduler's
 // verdict says.
 func (m *Machine) stopReplay(verdict sched.Verdict) {
-	why := schedreplay.Why(m.state.cluster)
+	why := cmp.Or(schedreplay.Why(m.state.cluster), "the recording ends here")
 	n, d := schedreplay.Current(m.state.cluster)
 	if verdict == sched.Diverged {
 		m.diverge(replay.Place(n, d) + ": " + why)

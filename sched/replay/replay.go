@@ -82,7 +82,7 @@ func Current(c *sched.Cluster) (n uint64, d *event.Decision) {
 	return p.next - 1, &p.current
 }
 
-// Why explains the verdicts sched.Diverged, sched.End and sched.Idle. It is empty after others.
+// Why explains the verdicts sched.Diverged and sched.End. It is empty after other verdicts.
 func Why(c *sched.Cluster) string {
 	if p, follows := policyOf(c); follows {
 		return p.why
@@ -195,10 +195,10 @@ func (p *policy) fireTimer(timer arch.Cycles, hasTimer bool) (sched.Quantum, sch
 // endRun is for the end of the recorded run. If the run could continue, it was ended from outside.
 func (p *policy) endRun(c *sched.Cluster, hasTimer bool) (sched.Quantum, sched.Verdict) {
 	c.RestoreTotals(p.current.Time, p.current.Instructions)
-	p.why = "the recording ends here"
 	if c.Runnable() == 0 && !hasTimer {
 		return sched.Quantum{}, sched.Idle
 	}
+	p.why = "the recording ends here"
 	return sched.Quantum{}, sched.End
 }
 
