@@ -268,7 +268,40 @@ func TestPublishedServer(t *testing.T) {
 				t.Errorf("%v: %+v, %s", flags, result.Clients, r.out.String())
 			}
 			replayTwice(t, trace, result, r.out.Bytes())
+			replayFromSnapshot(t, trace, result)
 		}
+	}
+}
+
+// replayFromSnapshot replays a trace, returns to a snapshot in its middle and continues again, as
+// a debugger does.
+func replayFromSnapshot(t *testing.T, trace string, recorded *machine.Result) {
+	t.Helper()
+	r, err := machine.OpenReplay(trace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	c, err := r.Config()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := machine.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	for n := recorded.Instructions / 2; m.Instructions() < n && !m.Done(); {
+		m.Step()
+	}
+	middle := m.Snapshot()
+	defer middle.Release()
+	for range 2 {
+		again, err := m.Run(t.Context())
+		if err != nil || again.Digest != recorded.Digest {
+			t.Errorf("from a snapshot: %+v, %v", again, err)
+		}
+		m.Restore(middle)
 	}
 }
 
