@@ -79,7 +79,7 @@ func (m *Machine) letClientsAct() bool {
 		return m.repeatOperations()
 	}
 	if s.cluster.Runnable() > 0 {
-		return !m.clientHost.isDue(s) || m.pollClients(0)
+		return !m.clientHost.isDue(s) || m.pollClients(s.kernel.Now())
 	}
 	return m.awaitClients()
 }
@@ -101,25 +101,26 @@ func (h *clientHost) isDue(s *state) bool {
 // can act, it does not wait.
 func (m *Machine) awaitClients() bool {
 	s := m.state
-	start := s.kernel.Now()
-	for waited := time.Duration(0); ; {
+	for now := s.kernel.Now(); ; {
 		if m.isCut() {
 			m.endFromOutside(m.bounds)
 			return false
 		}
-		if !m.pollClients(waited) {
+		if !m.pollClients(now) {
 			return false
 		}
 		if s.cluster.Runnable() > 0 || s.kernel.Done() || !m.mayClientsAct() {
 			return true
 		}
-		most := publish.Forever
-		if deadline, has := s.kernel.NextTimer(); has {
-			if most = time.Duration(deadline-start) - waited; most <= 0 {
-				return true
-			}
+		deadline, has := s.kernel.NextTimer()
+		switch {
+		case !has:
+			now += int64(m.clientHost.Wait(publish.Forever))
+		case deadline <= now:
+			return true
+		default:
+			now = min(deadline, now+int64(m.clientHost.Wait(time.Duration(deadline-now))))
 		}
-		waited += m.clientHost.Wait(most)
 	}
 }
 
@@ -129,10 +130,10 @@ func (m *Machine) mayClientsAct() bool {
 	return s.clients != nil && s.clients.MayAct(s.kernel.Network(), m.config.Publish)
 }
 
-// pollClients has the clients on the host act. It returns false if the run has ended.
-func (m *Machine) pollClients(waited time.Duration) bool {
-	s := m.state
-	g := &liveGuest{machine: m, at: m.toCycles(s.kernel.Now() + int64(waited))}
+// pollClients has the clients on the host act at a time in ns. It returns false if the run has
+// ended.
+func (m *Machine) pollClients(now int64) bool {
+	g := &liveGuest{machine: m, at: m.toCycles(now)}
 	if err := m.clientHost.Poll(g); err != nil {
 		m.host.keepError(err)
 		m.end(OutcomeInterrupted)

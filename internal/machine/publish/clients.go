@@ -38,7 +38,7 @@ type Stats struct {
 func NewClients() *Clients { return &Clients{connected: map[uint64]*sock.Client{}} }
 
 // CarryOut carries out an operation on the guest's sockets, and returns the bytes that it takes.
-// The error says that the guest has sent fewer.
+// The error says that the guest has sent fewer, or has no room for those that the client sends.
 func (c *Clients) CarryOut(e *event.Client, net *sock.Stack) (taken []byte, err error) {
 	c.Operations++
 	if e.Op == event.ClientConnects {
@@ -52,6 +52,9 @@ func (c *Clients) CarryOut(e *event.Client, net *sock.Stack) (taken []byte, err 
 	}
 	switch e.Op {
 	case event.ClientSends:
+		if len(e.Data) > x.Room() {
+			return nil, fmt.Errorf("client %d sends %d bytes, and the guest has room for %d", e.Connection, len(e.Data), x.Room())
+		}
 		c.Stats.Received += e.Size
 		x.Send(e.Data)
 	case event.ClientEnds:
