@@ -15,6 +15,7 @@ import (
 	"github.com/heddle-dmt/heddle/internal/cli"
 	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/internal/job"
+	"github.com/heddle-dmt/heddle/internal/machine/publish"
 	"github.com/heddle-dmt/heddle/internal/yamlfile"
 	"github.com/heddle-dmt/heddle/memmodel"
 	"github.com/heddle-dmt/heddle/memmodel/storebuffer"
@@ -75,6 +76,7 @@ var machineFlags = []struct {
 	{groupFiles, "rootfs", "rootfs", "host folder to use as the guest's root", folder, "the host's own root, reduced to the files that programs need"},
 	{groupFiles, "mount", "mounts", "host folder or file that the guest sees, HOST:GUEST, or HOST:GUEST:rw to write to it; repeatable", mounts, ""},
 	{groupFiles, "env", "env", "NAME=VALUE to set in the guest's environment; repeatable", variables, ""},
+	{groupFiles, "publish", "publish", "port of the guest that clients on the host can connect to, HOSTPORT:GUESTPORT, or HOSTADDR:HOSTPORT:GUESTPORT for another address than the loopback ones; HOSTPORT 0: a free one; repeatable", ports, ""},
 	{groupFiles, "uid", "uid", "the guest's user id; 0 is root, with all capabilities", number, "yours"},
 	{groupFiles, "gid", "gid", "the guest's group id", number, "yours"},
 	{groupFiles, "host-times", "host_times", "show files with their host's modification times", yes, ""},
@@ -273,6 +275,12 @@ func size() *flagValue {
 func mounts() *flagValue {
 	return &flagValue{kind: "HOST:GUEST", list: true, check: func(text string) error {
 		return new(job.Mount).UnmarshalText([]byte(text))
+	}}
+}
+
+func ports() *flagValue {
+	return &flagValue{kind: "HOSTPORT:GUESTPORT", list: true, check: func(text string) error {
+		return new(publish.Port).UnmarshalText([]byte(text))
 	}}
 }
 

@@ -257,7 +257,7 @@ func (a *app) record(ctx context.Context, flags *pflag.FlagSet, f runFlags, rec 
 			return nil, err // before a file of the trace's name is replaced
 		}
 	}
-	result, err := a.recorded(limited, f, rec, c, machine.WithPlan(plan))
+	result, err := a.recorded(limited, f, rec, c, machine.WithPlan(plan), a.withClients())
 	if err != nil {
 		return nil, err
 	}

@@ -131,6 +131,9 @@ func (a *app) run(ctx context.Context, flags *pflag.FlagSet, f runFlags, args []
 	if err != nil {
 		return err
 	}
+	if err := f.checkPublish(options); err != nil {
+		return err
+	}
 	a.sayIgnored(flags, f, options)
 	if f.verify < 0 {
 		return errFlag.New("verify", f.verify, "a whole number, not negative")
@@ -207,6 +210,9 @@ func (a *app) open(ctx context.Context, flags *pflag.FlagSet, f runFlags, args [
 	if err != nil {
 		return job.Job{}, job.Stdin{}, err
 	}
+	if err := f.checkPublish(options); err != nil {
+		return job.Job{}, job.Stdin{}, err
+	}
 	a.sayIgnored(flags, f, options)
 	stdin, err := a.openStdin(ctx, j)
 	return j, stdin, err
@@ -271,7 +277,7 @@ func (a *app) runJob(ctx, limited context.Context, j job.Job, f runFlags, stdin 
 	if f.cache.dir != "" {
 		result, err = a.carryOutCached(ctx, limited, c, f)
 	} else {
-		result, err = a.carryOut(limited, c, f.gdb, options...)
+		result, err = a.carryOut(limited, c, f.gdb, append(options, a.withClients())...)
 	}
 	a.noteGivenUp(limited, result)
 	return result, err
@@ -307,6 +313,7 @@ func (a *app) finish(ctx context.Context, flags *pflag.FlagSet, f runFlags, j jo
 	if s := result.Schedule; s != nil && !s.Followed && f.schedule.free {
 		a.say("the schedule was left: %s", s.Reason)
 	}
+	a.sayClients(result)
 	if n := len(result.OverlayFiles); n > 0 && f.export == "" && !f.quiet {
 		a.say("files that the program wrote and that were left in the overlay: %d; --export DIR keeps them", n)
 	}
@@ -320,6 +327,9 @@ func repeatIntroduction(f runFlags, result *machine.Result) string {
 	given := ""
 	if f.stdin == "" && slices.ContainsFunc(result.Inputs, isStdin) {
 		given = ", given the same standard input"
+	}
+	if result.Clients != nil {
+		given += ", with clients that do the same at the same time"
 	}
 	for _, fault := range result.Faults {
 		given += fmt.Sprintf(", if %s fails after %d bytes with %v", descriptorNames[fault.FD], fault.Bytes, fault.Errno)

@@ -150,6 +150,13 @@ func (w *watcher) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// content is the text so far.
+func (w *watcher) content() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.text.String()
+}
+
 // TestSamplesLoad checks every experiment file that the project ships. Where
 // `make programs` has not run, the programs under study are missing.
 func TestSamplesLoad(t *testing.T) {

@@ -219,6 +219,9 @@ func (x *Experiment) checkScalars() error {
 }
 
 func (x *Experiment) checkMachine() error {
+	if list := x.Machine.Publish; len(list) > 0 {
+		return fieldError("machine.publish", list[0].String(), "none: the runs of an experiment are repeated, and clients on the host are not")
+	}
 	err := x.Machine.Check()
 	var field *job.FieldError
 	if errors.As(err, &field) {

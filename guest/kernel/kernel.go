@@ -166,6 +166,9 @@ func newRandomStream(seed uint64, use string) *rand.ChaCha8 {
 // Read fills p from the guest's random stream.
 func (k *Kernel) Read(p []byte) { _, _ = k.entropy.Read(p) }
 
+// Network is the guest's sockets.
+func (k *Kernel) Network() *sock.Stack { return k.net }
+
 // Now is the monotonic clock in nanoseconds since the start of the run.
 func (k *Kernel) Now() int64 { return k.now }
 

@@ -38,6 +38,7 @@ func (s *Socket) Listen(c *vfs.Ctx, backlog int) unix.Errno {
 	}
 	s.backlog = min(int(uint32(backlog)), maxBacklog)
 	s.state = listening
+	s.stack.listens++
 	s.owner = credOf(c)
 	s.peerOwner = s.owner
 	s.admitWaiting()

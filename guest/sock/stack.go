@@ -15,6 +15,7 @@ type Stack struct {
 	abstract    map[abstractName]*Socket // names of UNIX sockets that begin with a zero
 	autobind    uint32                   // the next name to try for a UNIX socket without one
 	tcp, udp    portTable
+	listens     uint64 // how often a socket has begun or ceased to listen
 	lastNetlink uint32
 	timeWaiting []*Socket // in the order in which they end
 

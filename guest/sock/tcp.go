@@ -351,6 +351,7 @@ func (s *Socket) tcpShutdown(how int) unix.Errno {
 
 // stopListening refuses all connections that are not accepted yet.
 func (s *Socket) stopListening() {
+	s.stack.listens++
 	for _, n := range s.accepts {
 		n.closed = true
 		n.sendReset()

@@ -11,6 +11,7 @@ import (
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/emu/engines"
 	"github.com/heddle-dmt/heddle/internal/machine"
+	"github.com/heddle-dmt/heddle/internal/machine/publish"
 	"github.com/heddle-dmt/heddle/memmodel/storebuffer"
 	"github.com/heddle-dmt/heddle/recorder/syncops"
 	"github.com/heddle-dmt/heddle/sched"
@@ -50,6 +51,8 @@ type Options struct {
 	RootFS string `json:"rootfs" mapstructure:"rootfs"`
 	// Mounts are further host folders that the guest sees.
 	Mounts []Mount `json:"mounts" mapstructure:"mounts"`
+	// Publish are ports of the guest that clients on the host can connect to.
+	Publish []publish.Port `json:"publish,omitempty" mapstructure:"publish"`
 	// Env are variables, K=V, added to the guest's default environment.
 	Env []string `json:"env" mapstructure:"env"`
 	// UID and GID are the guest's user and group; nil means the caller's.
@@ -123,6 +126,11 @@ func (o Options) Check() error {
 	for i, variable := range o.Env {
 		if name, _, found := strings.Cut(variable, "="); !found || name == "" {
 			return &FieldError{fmt.Sprintf("env[%d]", i), strconv.Quote(variable), "NAME=VALUE"}
+		}
+	}
+	for i, p := range o.Publish {
+		if p.Host != 0 && slices.Contains(o.Publish[:i], p) {
+			return &FieldError{fmt.Sprintf("publish[%d]", i), strconv.Quote(p.String()), "each port once"}
 		}
 	}
 	if o.UnknownSyscalls != UnknownStop && o.UnknownSyscalls != UnknownENOSYS {
@@ -207,6 +215,7 @@ func (o Options) Config() machine.Config {
 	}
 	c.MaxMemory, c.MaxInstructions = uint64(o.MaxMemory), o.MaxInstructions
 	c.UnknownENOSYS = o.UnknownSyscalls == UnknownENOSYS
+	c.Publish = o.Publish
 	c.Env = mergeEnv(c.Env, o.Env)
 	for _, m := range o.Mounts {
 		c.Mounts = append(c.Mounts, machine.Mount(m))

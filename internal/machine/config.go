@@ -4,6 +4,7 @@ import (
 	"io"
 
 	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/internal/machine/publish"
 	"github.com/heddle-dmt/heddle/memmodel/storebuffer"
 	"github.com/heddle-dmt/heddle/recorder/syncops"
 	"github.com/heddle-dmt/heddle/sched"
@@ -94,6 +95,10 @@ type Config struct {
 	// EventLog, when set, receives one line for each event that enters the
 	// digest, so that two runs can be compared (verify mode).
 	EventLog io.Writer
+
+	// Publish are the guest's ports that clients on the host can connect to (WithClients). What
+	// they do is an input of the run.
+	Publish []publish.Port
 
 	// Record, when set, says which events are recorded, and where.
 	Record *Record

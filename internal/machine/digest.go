@@ -12,6 +12,7 @@ import (
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/guest/kernel"
 	"github.com/heddle-dmt/heddle/internal/deepcopy"
+	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
 // digest hashes the events of a run, in order, and counts them. It is the kernel's observer.
@@ -145,6 +146,21 @@ func (d *digest) Memory(process int32, sum [16]byte) {
 	hashWords(d.events, 5, uint64(process))
 	_, _ = d.events.Write(sum[:])
 	d.log("memory process %d digest %x", process, sum)
+}
+
+// countOperation counts an operation of a client, with the bytes that it takes.
+func (d *digest) countOperation(e *event.Client, taken []byte) {
+	hashWords(d.events, 7, uint64(e.Op), e.Connection, uint64(e.Port), e.Size)
+	_, _ = d.events.Write(e.Data)
+	_, _ = d.events.Write(taken)
+	d.log("client %d %v %d", e.Connection, e.Op, e.Size)
+}
+
+// countRest counts bytes of the guest that no client has taken at the end.
+func (d *digest) countRest(connection uint64, bytes []byte) {
+	hashWords(d.events, 8, connection, uint64(len(bytes)))
+	_, _ = d.events.Write(bytes)
+	d.log("client %d has not taken %d", connection, len(bytes))
 }
 
 // Write implements vfs.Sink.

@@ -16,6 +16,7 @@ import (
 	"github.com/heddle-dmt/heddle/guest/procfs"
 	"github.com/heddle-dmt/heddle/guest/vfs"
 	"github.com/heddle-dmt/heddle/internal/deepcopy"
+	"github.com/heddle-dmt/heddle/internal/machine/publish"
 	"github.com/heddle-dmt/heddle/memmodel"
 	"github.com/heddle-dmt/heddle/recorder"
 	"github.com/heddle-dmt/heddle/recorder/event"
@@ -34,7 +35,9 @@ type Machine struct {
 	host   *hostSide
 	trace  *trace.Writer // nil unless the run is recorded
 	export *vfs.ExportFolder
-	with   collaborators
+	// clientHost is nil unless programs on the host can connect to the guest.
+	clientHost *clientHost
+	with       collaborators
 	// breakpoints, watching and seesPauses are requests of hooks.
 	breakpoints []arch.Addr
 	watching    []recorder.Recording
@@ -63,7 +66,8 @@ type state struct {
 	digest    *digest
 	recording *recording
 	stores    memmodel.StoreBuffer
-	control   *control // nil unless threads are controlled
+	control   *control         // nil unless threads are controlled
+	clients   *publish.Clients // nil unless ports are published
 	// interrupted are the threads that are inside an instruction.
 	interrupted interrupted
 }
@@ -188,6 +192,9 @@ func (m *Machine) build() (err error) {
 	if err := m.bufferStores(); err != nil {
 		return err
 	}
+	if err := m.openClients(); err != nil {
+		return err
+	}
 	if s.fs, err = m.mountFiles(); err != nil {
 		return err
 	}
@@ -248,6 +255,9 @@ func (m *Machine) Close() {
 	if m.export != nil {
 		m.export.Close()
 	}
+	if m.clientHost != nil {
+		m.clientHost.Close()
+	}
 	if m.cpu != nil {
 		m.cpu.Close()
 	}
@@ -287,6 +297,9 @@ func (m *Machine) Done() bool { return m.done }
 // timer.
 func (m *Machine) Step() {
 	s := m.state
+	if s.clients != nil && !m.letClientsAct() {
+		return
+	}
 	deadline, has := s.kernel.NextTimer()
 	timer := arch.Cycles(0)
 	if has {
@@ -301,7 +314,11 @@ func (m *Machine) Step() {
 		s.kernel.FireTimers(max(m.toNS(timer), deadline))
 		m.resolveStall(arch.NoThread, arch.NoCore, arch.Stop{})
 	case sched.Idle:
-		m.end(OutcomeDeadlock)
+		if m.mayClientsAct() {
+			m.stopReplay(sched.End) // of a run that was ended while it waited for them
+		} else {
+			m.end(OutcomeDeadlock)
+		}
 		return
 	case sched.Diverged, sched.End:
 		m.stopReplay(verdict)
@@ -316,6 +333,9 @@ func (m *Machine) Step() {
 		}
 	}
 	s.recording.completeDecision()
+	if s.clients != nil {
+		s.clients.Decisions++
+	}
 	m.compareDecision()
 	if s.kernel.Done() && !m.done {
 		m.end(OutcomeExit)
@@ -519,6 +539,10 @@ func (m *Machine) Run(ctx context.Context) (*Result, error) {
 	start := time.Now()
 	m.bounds = ctx
 	m.cpu.SetPollInterval(instructionsBetweenCuts)
+	if m.clientHost != nil {
+		stop := context.AfterFunc(ctx, m.clientHost.Interrupt)
+		defer stop()
+	}
 	yielded := m.state.digest.instructions
 	looked := yielded
 	for n := 0; !m.done; n++ {
@@ -595,6 +619,7 @@ func (m *Machine) complete() error {
 	if err := m.report(); err != nil {
 		return err
 	}
+	m.finishClients()
 	if m.config.Replay != nil || m.with.isolated {
 		m.checkReplay()
 		return errors.Join(m.finishRecording(), m.host.err)

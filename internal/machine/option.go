@@ -1,8 +1,11 @@
 package machine
 
 import (
+	"net/netip"
+
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/emu/mem"
+	"github.com/heddle-dmt/heddle/internal/machine/publish"
 	"github.com/heddle-dmt/heddle/recorder"
 	"github.com/heddle-dmt/heddle/recorder/replay"
 	"github.com/heddle-dmt/heddle/sched"
@@ -26,6 +29,7 @@ type collaborators struct {
 	isolated  bool
 	oneCore   bool
 	unhashed  bool
+	bound     func(publish.Port, []netip.AddrPort)
 }
 
 // recordedStart is how a run begins that begins as a recorded one.
@@ -87,6 +91,12 @@ func WithAtomics() Option { return func(o *collaborators) { o.atomics = true } }
 // WithOneVisibleCore shows the guest every thread on core 0, and by RDTSC the cycles of the
 // thread itself.
 func WithOneVisibleCore() Option { return func(o *collaborators) { o.oneCore = true } }
+
+// WithClients lets programs on the host connect to the ports of Config.Publish. Bound is called
+// for each, while the machine is built, with the addresses of the host that it has.
+func WithClients(bound func(publish.Port, []netip.AddrPort)) Option {
+	return func(o *collaborators) { o.bound = bound }
+}
 
 // Isolated keeps the run from the host: the standard streams fail as Config.Faults says and
 // never otherwise, and files that the guest changes are not written to the host.

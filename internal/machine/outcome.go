@@ -95,6 +95,7 @@ func (m *Machine) report() error {
 	}
 	r.MemoryShortage = m.shortageText()
 	m.drainAtEnd()
+	m.reportClients()
 	// Threads that still exist have memory too.
 	s.kernel.DigestMemory()
 	s.digest.endTurn()

@@ -18,6 +18,7 @@ import (
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/emu/engines"
 	"github.com/heddle-dmt/heddle/internal/errs"
+	"github.com/heddle-dmt/heddle/internal/machine/publish"
 	"github.com/heddle-dmt/heddle/memmodel/storebuffer"
 	"github.com/heddle-dmt/heddle/recorder/replay"
 	"github.com/heddle-dmt/heddle/recorder/syncops"
@@ -85,6 +86,7 @@ type manifest struct {
 	MaxInstructions uint64              `json:"max_instructions"`
 	UnknownENOSYS   bool                `json:"unknown_enosys"`
 	Stdin           stdinText           `json:"stdin"`
+	Publish         []publish.Port      `json:"publish,omitempty"`
 	// Closed are the descriptors of 0, 1 and 2 that the program did not have.
 	Closed []int `json:"closed,omitempty"`
 }
@@ -119,7 +121,7 @@ func (m *Machine) describeRun() manifest {
 		Engine: c.engineName(), CPU: c.CPU.String(), Args: texts(c.Args), Env: texts(c.Env), Dir: text(c.Dir), UID: c.UID, GID: c.GID,
 		Cores: c.Cores, Seed: c.Seed, Sched: c.Sched, Control: c.Control, Memory: c.Memory, Costs: c.Costs, RandomizeLayout: c.RandomizeLayout,
 		RootFS: text(c.RootFS), HostTimes: c.HostTimes, MaxMemory: c.MaxMemory, MaxInstructions: c.MaxInstructions,
-		UnknownENOSYS: c.UnknownENOSYS, Stdin: describeStdin(c.Stdin), Enforce: c.Enforce,
+		UnknownENOSYS: c.UnknownENOSYS, Stdin: describeStdin(c.Stdin), Enforce: c.Enforce, Publish: c.Publish,
 	}
 	if m.state.control != nil {
 		out.CustomSync = m.customSync()
@@ -162,7 +164,7 @@ func (t *manifest) toConfig() Config {
 		Args: plainTexts(t.Args), Env: plainTexts(t.Env), Dir: string(t.Dir), UID: t.UID, GID: t.GID,
 		Cores: t.Cores, Seed: t.Seed, Sched: t.Sched, Control: t.Control, CustomSync: t.CustomSync, Memory: t.Memory, Costs: t.Costs, RandomizeLayout: t.RandomizeLayout,
 		RootFS: string(t.RootFS), HostTimes: t.HostTimes, MaxMemory: t.MaxMemory, MaxInstructions: t.MaxInstructions,
-		UnknownENOSYS: t.UnknownENOSYS, Enforce: t.Enforce,
+		UnknownENOSYS: t.UnknownENOSYS, Enforce: t.Enforce, Publish: t.Publish,
 	}
 	c.Hidden = plainTexts(t.Hidden)
 	for fd := range c.Closed {
@@ -180,6 +182,7 @@ type Replay struct {
 	path     string
 	trace    *trace.Reader
 	log      *replay.Log
+	clients  *replay.ClientLog
 	manifest manifest
 	summary  *summary // nil if the recording was cut
 	faults   []StreamFault
@@ -206,7 +209,7 @@ func OpenProgram(path string) (*Replay, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Replay{path: path, trace: t, log: replay.NewLog(t)}
+	r := &Replay{path: path, trace: t, log: replay.NewLog(t), clients: replay.NewClientLog(t)}
 	if err := r.readDescriptions(); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
@@ -407,7 +410,7 @@ func (m *Machine) diverge(how string) {
 // stopReplay ends a replay whose log cannot be followed, or is at its end, as the scheduler's
 // verdict says.
 func (m *Machine) stopReplay(verdict sched.Verdict) {
-	why := schedreplay.Why(m.state.cluster)
+	why := cmp.Or(schedreplay.Why(m.state.cluster), "the recording ends here")
 	n, d := schedreplay.Current(m.state.cluster)
 	if verdict == sched.Diverged {
 		m.diverge(replay.Place(n, d) + ": " + why)

@@ -1,5 +1,7 @@
 package machine
 
+import "github.com/heddle-dmt/heddle/internal/machine/publish"
+
 // Result is the outcome of a run, with its counts and digests. Its JSON form is the summary file
 // of `heddle run`.
 type Result struct {
@@ -34,6 +36,8 @@ type Result struct {
 	// Faults are the failures of standard input, output and error on the host that
 	// the guest has seen. They are inputs too.
 	Faults []StreamFault `json:"stream_faults,omitempty"`
+	// Clients describes the clients outside of the guest, if ports were published.
+	Clients *publish.Stats `json:"clients,omitempty"`
 	// OverlayFiles are the guest paths of files left in the overlay.
 	OverlayFiles []string `json:"overlay_files"`
 	// InvalidInstruction says which instruction that the machine's processor does not

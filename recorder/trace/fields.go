@@ -8,7 +8,8 @@ import (
 // Event is an event that has a stream of its own kind.
 type Event interface {
 	event.Switch | event.Start | event.Exit | event.Syscall | event.Signal | event.Sync | event.Input |
-		event.Decision | event.Code | event.Object | event.Mapping | event.Heap | event.Delay | event.StreamFault
+		event.Decision | event.Code | event.Object | event.Mapping | event.Heap | event.Delay | event.StreamFault |
+		event.Client
 }
 
 // archive is a form from or to which the fields of an event are converted: the binary form,
@@ -132,6 +133,15 @@ func eventFields(a archive, e any) {
 		signedField(a, "fd", &e.FD)
 		unsignedField(a, "bytes", decimal, &e.Bytes)
 		unsignedField(a, "errno", decimal, &e.Errno)
+	case *event.Client:
+		stampFields(a, &e.Stamp)
+		unsignedField(a, "decisions", decimal, &e.Decisions)
+		unsignedField(a, "at", decimal, &e.At)
+		choiceField(a, "op", event.ClientOps(), &e.Op)
+		unsignedField(a, "connection", decimal, &e.Connection)
+		unsignedField(a, "port", decimal, &e.Port)
+		unsignedField(a, "size", decimal, &e.Size)
+		e.Data = a.bytesField("data", e.Data)
 	case *event.Code:
 		stampFields(a, &e.Stamp)
 		unsignedField(a, "space", decimal, &e.Space)
@@ -232,6 +242,8 @@ func stampOf(e any) event.Stamp {
 	case *event.Delay:
 		return e.Stamp
 	case *event.StreamFault:
+		return e.Stamp
+	case *event.Client:
 		return e.Stamp
 	case *event.Decision:
 		return event.Stamp{Thread: e.Thread, Core: e.Core, Time: e.Time}

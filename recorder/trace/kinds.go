@@ -17,5 +17,6 @@ var kinds = map[Kind]func() any{
 	Heap:      func() any { return &event.Heap{} },
 	Delays:    func() any { return &event.Delay{} },
 	Faults:    func() any { return &event.StreamFault{} },
+	Clients:   func() any { return &event.Client{} },
 	Code:      func() any { return &event.Code{} },
 }

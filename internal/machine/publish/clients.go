@@ -1,0 +1,108 @@
+package publish
+
+import (
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+
+	"github.com/heddle-dmt/heddle/guest/sock"
+	"github.com/heddle-dmt/heddle/recorder/event"
+)
+
+// Clients are the clients outside of the guest as far as a run depends on them: plain data.
+type Clients struct {
+	// Decisions is the number of decisions of the run so far, and Operations that of the clients'
+	// operations.
+	Decisions, Operations uint64
+	Stats                 Stats
+
+	connected map[uint64]*sock.Client // by the number of their connection
+}
+
+// Stats describes the clients of a run.
+type Stats struct {
+	// Connections is how many have connected to published ports.
+	Connections uint64 `json:"connections"`
+	// Received and Sent are the bytes that the guest has got from them, and that they have taken.
+	Received uint64 `json:"received"`
+	Sent     uint64 `json:"sent"`
+	// Undelivered is how many bytes of the guest were not delivered, since clients did not
+	// take them at the end of the run. A replay has none.
+	Undelivered int `json:"undelivered,omitempty"`
+	// Note says that the result depends on the clients, unless the run was recorded or is a replay.
+	Note string `json:"note,omitempty"`
+}
+
+// NewClients returns the clients of a run that has not begun.
+func NewClients() *Clients { return &Clients{connected: map[uint64]*sock.Client{}} }
+
+// CarryOut carries out an operation on the guest's sockets, and returns the bytes that it takes.
+// The error says that the guest has sent fewer, or has no room for those that the client sends.
+func (c *Clients) CarryOut(e *event.Client, net *sock.Stack) (taken []byte, err error) {
+	c.Operations++
+	if e.Op == event.ClientConnects {
+		c.Stats.Connections++
+		c.connected[e.Connection] = net.ConnectFromOutside(e.Port)
+		return nil, nil
+	}
+	x := c.connected[e.Connection]
+	if x == nil {
+		return nil, nil // the connection was over
+	}
+	switch e.Op {
+	case event.ClientSends:
+		if len(e.Data) > x.Room() {
+			return nil, fmt.Errorf("client %d sends %d bytes, and the guest has room for %d", e.Connection, len(e.Data), x.Room())
+		}
+		c.Stats.Received += e.Size
+		x.Send(e.Data)
+	case event.ClientEnds:
+		x.End()
+	case event.ClientResets:
+		x.Reset()
+	case event.ClientTakes:
+		if e.Size > uint64(x.Pending()) {
+			return nil, fmt.Errorf("client %d takes %d bytes, and the guest has sent %d", e.Connection, e.Size, x.Pending())
+		}
+		c.Stats.Sent += e.Size
+		taken = x.Take(int(e.Size))
+	}
+	return taken, nil
+}
+
+// End returns the guest's end of a connection.
+func (c *Clients) End(connection uint64) End { return c.connected[connection] }
+
+// MayAct reports whether a client is connected, or can connect to one of the ports.
+func (c *Clients) MayAct(net *sock.Stack, ports []Port) bool {
+	maps.DeleteFunc(c.connected, func(_ uint64, x *sock.Client) bool { return x.IsOver() })
+	return len(c.connected) > 0 || slices.ContainsFunc(ports, func(p Port) bool { return net.ListensFor(p.Guest) })
+}
+
+// Left iterates over the bytes that the guest has sent and no client has taken, by connection.
+func (c *Clients) Left() iter.Seq2[uint64, []byte] {
+	return func(yield func(uint64, []byte) bool) {
+		for _, n := range slices.Sorted(maps.Keys(c.connected)) {
+			b := make([]byte, c.connected[n].Pending())
+			if b = b[:c.connected[n].Peek(b)]; len(b) > 0 && !yield(n, b) {
+				return
+			}
+		}
+	}
+}
+
+// EndedGuest is the guest after the end of a run, whose clients take what it has sent.
+type EndedGuest struct{ Clients *Clients }
+
+// ListensFor implements Guest.
+func (EndedGuest) ListensFor(uint16) bool { return false }
+
+// End implements Guest.
+func (g EndedGuest) End(connection uint64) End { return g.Clients.End(connection) }
+
+// Act implements Guest.
+func (g EndedGuest) Act(e event.Client) {
+	// A link takes no more than there is, and nothing is counted any more.
+	_, _ = g.Clients.CarryOut(&e, nil)
+}
