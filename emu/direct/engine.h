@@ -353,7 +353,7 @@ void direct_serialize(void);
 void direct_leave_fault(void);
 void direct_miss(void);
 void direct_settle(void);
-extern const char direct_ways_begin[], direct_ways_end[], direct_return_jump[];
+extern const char direct_ways_begin[], direct_ways_end[], direct_return_jump[], direct_settle_end[];
 _Noreturn void direct_return_signal(const void *state, uint64_t components, const void *mask);
 
 // ---- run.c ----------------------------------------------------------------------------------------------

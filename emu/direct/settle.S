@@ -179,6 +179,9 @@ shifted:
 1:	mov %gs:CONTEXT_SPARE, %rcx
 	finish_with_eax
 
+	.globl direct_settle_end
+direct_settle_end:
+
 	.section .rodata
 	.balign 4
 table:

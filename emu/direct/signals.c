@@ -69,8 +69,14 @@ struct frame_note {
   uint64_t components;
 };
 
+static bool is_between(uint64_t pc, const void *begin, const void *end) {
+  return pc >= (uint64_t)(uintptr_t)begin && pc < (uint64_t)(uintptr_t)end;
+}
+
+// Reports whether pc is in code of heddle's that has the guest's stack pointer, none of which can be refused.
 static bool in_ways(uint64_t pc) {
-  return pc >= (uint64_t)(uintptr_t)direct_ways_begin && pc < (uint64_t)(uintptr_t)direct_ways_end;
+  return is_between(pc, direct_ways_begin, direct_ways_end) ||
+         is_between(pc, (const void *)(uintptr_t)direct_settle, direct_settle_end);
 }
 
 // The general registers of a signal frame, in the order of encoding.
