@@ -333,8 +333,8 @@ func TestClientsThatStop(t *testing.T) {
 		t.Errorf("quit is answered %q", got)
 	}
 	result := r.wait(7)
-	if result.Clients.Undelivered == 0 || result.Clients.Sent > 45_000_000 {
-		t.Errorf("a client that does not read has bounded the guest's output: %+v", result.Clients)
+	if result.Clients.Sent > 45_000_000 { // of 50 million bytes
+		t.Errorf("a client that does not read has not bounded the guest's output: %+v", result.Clients)
 	}
 	replayTwice(t, trace, result, r.out.Bytes())
 }
