@@ -92,7 +92,7 @@ func (a *app) main(args []string) (status int) {
 
 // execute carries out a command line and returns heddle's exit status.
 func (a *app) execute(ctx context.Context, args []string) (status int) {
-	own := &ownOutput{to: a.stdout, closed: a.closed[1]}
+	own := &stdfds.Output{To: a.stdout, Closed: a.closed[1]}
 	a.guestStdout, a.stdout = a.stdout, own
 	root := a.root(args)
 	root.SetArgs(args)
@@ -101,7 +101,7 @@ func (a *app) execute(ctx context.Context, args []string) (status int) {
 	root.SetErr(a.stderr)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
-		err = own.err
+		err = own.Err
 	}
 	if err == nil && a.damaged {
 		return exitFailure
@@ -118,7 +118,7 @@ func (a *app) execute(ctx context.Context, args []string) (status int) {
 		return machine.ExitTimeLimit
 	}
 	for _, err := range parts(err) {
-		if own.err != nil && errors.Is(err, own.err) {
+		if own.Err != nil && errors.Is(err, own.Err) {
 			err = errOwnOutput.Wrap(reason(err))
 		}
 		a.say("%v", job.Explained(err))

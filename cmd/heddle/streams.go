@@ -9,8 +9,6 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/internal/job"
 	"github.com/heddle-dmt/heddle/internal/machine"
@@ -18,29 +16,6 @@ import (
 
 // descriptorNames are the first three descriptors in sentences.
 var descriptorNames = [3]string{"standard input", "standard output", "standard error"}
-
-// ownOutput is where heddle itself prints. It remembers the first failure, so that
-// printing need not check. Where heddle was started without standard output, the Go
-// runtime has put /dev/null.
-type ownOutput struct {
-	to     io.Writer
-	closed bool
-	err    error
-}
-
-// Write implements io.Writer.
-func (o *ownOutput) Write(p []byte) (int, error) {
-	if o.err != nil {
-		return 0, o.err
-	}
-	if o.closed {
-		o.err = unix.EBADF
-		return 0, o.err
-	}
-	var n int
-	n, o.err = o.to.Write(p)
-	return n, o.err
-}
 
 // openStdin opens the job's standard input, or heddle's own when it names none.
 func (a *app) openStdin(ctx context.Context, j job.Job) (job.Stdin, error) {

@@ -1,6 +1,6 @@
 // Package stdfds finds out which of the first three descriptors this process was
 // started without. Go's runtime opens /dev/null in the place of each before any Go code
-// runs, so that C has to look first.
+// runs, so that C has to look first. Output is a standard output that may be closed.
 package stdfds
 
 // #cgo CFLAGS: -std=c11 -Wall -Wextra -Werror

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"syscall"
 	"testing"
 )
 
@@ -37,5 +38,27 @@ func TestClosed(t *testing.T) {
 		if err != nil || string(got) != want {
 			t.Errorf("%q: %s, %v; want %s", redirections, got, err, want)
 		}
+	}
+}
+
+type failing struct{ written int }
+
+func (f *failing) Write(p []byte) (int, error) {
+	f.written++
+	return 0, os.ErrDeadlineExceeded
+}
+
+// TestOutputRemembersTheFirstFailure and does not write again.
+func TestOutputRemembersTheFirstFailure(t *testing.T) {
+	to := &failing{}
+	o := &Output{To: to}
+	for range 2 {
+		if _, err := o.Write([]byte("x")); err != os.ErrDeadlineExceeded || o.Err != err {
+			t.Errorf("%v, remembered %v", err, o.Err)
+		}
+	}
+	closed := &Output{To: to, Closed: true}
+	if _, err := closed.Write(nil); err != syscall.EBADF || closed.Err != err || to.written != 1 {
+		t.Errorf("closed: %v, %d writes", err, to.written)
 	}
 }
