@@ -123,7 +123,7 @@ func interruptCommand(ts *testscript.TestScript, neg bool, args []string) {
 // environ is the script's environment.
 func environ(ts *testscript.TestScript) []string {
 	var env []string
-	for _, name := range []string{"PATH", "HOME", "TMPDIR", "WORK", "TESTSCRIPT_COMMAND"} {
+	for _, name := range []string{"PATH", "HOME", "TMPDIR", "WORK", "TESTSCRIPT_COMMAND", "HEDDLE_ENGINE"} {
 		env = append(env, name+"="+ts.Getenv(name))
 	}
 	return env
