@@ -174,6 +174,7 @@ enum run { RUN_LEFT, RUN_FAULT, RUN_MISS, RUN_TRAP };
 enum next { NEXT_BLOCK, NEXT_UNIT, NEXT_APART };
 
 static void prepare_entry(struct direct_engine *e) {
+  e->failed_returns = 0;
   direct_float_load(e);
   if (!e->code_changed) return;
   e->code_changed = false;

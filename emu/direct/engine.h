@@ -258,8 +258,7 @@ struct direct_engine {
   // A fault that the host raised in translated code, see signals.c.
   uint32_t host_vector;
   uint64_t host_fault, host_flags;
-  uint64_t failed_return;          // where the host could not return to last
-  uint32_t failed_returns;         // in a row
+  uint32_t failed_returns;         // of the host's kernel, since translated code was entered
 };
 
 // ---- access.c: guest memory ---------------------------------------------------------------

@@ -3,9 +3,13 @@ package direct
 import (
 	"io"
 	"math/rand/v2"
+	"os"
 	"runtime"
 	"runtime/pprof"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/emu/mem"
@@ -103,17 +107,28 @@ func TestProgramsThatWriteThemselves(t *testing.T) {
 	t.Logf("%d instructions", instructions)
 }
 
-// TestSignals runs blocks with stack pointers of all kinds while the Go runtime profiles at 5 kHz
-// and collects garbage: the results are those of a quiet run.
+// TestSignals runs blocks with stack pointers of all kinds while the Go runtime profiles and collects
+// garbage, and the thread gets a signal every 100 us: the results are those of a quiet run. Hosts that cannot
+// return to such a stack pointer may execute an instruction in software, which lacks many of SSE and MMX.
 func TestSignals(t *testing.T) {
 	source := `mov rsp, r12
 		mov r15d, 3000
 	1:	mov ecx, 300
 	2:	add rax, rcx
 		imul rdx, rax, 77
+		movq mm0, rax
+		pmulhuw mm0, [rdi + 16]
 		xor rbx, [rdi + 8]
+		movq xmm1, rbx
 		add [rdi], rbx
+		pmulhuw xmm1, xmm1
 		ror rsp, 1
+		paddw xmm1, xmm1
+		movq r8, xmm1
+		add r9, r8
+		pmulhuw mm0, mm0
+		movq r8, mm0
+		xor r9, r8
 		dec ecx
 		jnz 2b
 		mov rsi, [0x900000]
@@ -148,23 +163,31 @@ func TestSignals(t *testing.T) {
 	runtime.SetCPUProfileRate(5000) // which StartCPUProfile complains about, and keeps
 	_ = pprof.StartCPUProfile(io.Discard)
 	stop := make(chan bool)
-	go func() {
+	repeat := func(act func()) {
 		for {
 			select {
 			case <-stop:
 				return
 			default:
-				runtime.GC()
+				act()
 			}
 		}
-	}()
-	for range testsize.Runs(3, 10, 1000) {
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	thread := unix.Gettid()
+	go repeat(runtime.GC)
+	go repeat(func() {
+		_ = unix.Tgkill(os.Getpid(), thread, unix.SIGURG) // which the runtime takes for a request to yield
+		time.Sleep(100 * time.Microsecond)
+	})
+	for range testsize.Runs(3, 20, 1000) {
 		for i, s := range stacks {
 			if got := run(s); got != want[i] {
 				t.Fatalf("stack %#x: %x, want %x", s, got, want[i])
 			}
 		}
 	}
-	stop <- true
+	close(stop)
 	pprof.StopCPUProfile()
 }

@@ -59,7 +59,9 @@ static bool in_translated_code(const struct direct_engine *e, uint64_t pc) {
 //
 // Hosts differ in whether their kernel can return to a program whose stack pointer is not
 // canonical, from an interrupt, a page fault or a signal handler. One that cannot raises SIGSEGV
-// where the program would have continued. The handler then returns without the kernel.
+// where the program would have continued. A virtual machine's host may execute the next instruction
+// in software instead, and raises SIGILL if it has not got that instruction. The handler then returns
+// without the kernel.
 
 #define MAGIC_XSTATE 0x46505853u  // FP_XSTATE_MAGIC1 of asm/sigcontext.h
 
@@ -111,22 +113,22 @@ static bool can_be_refused(const struct direct_engine *e, const greg_t *regs) {
   }
 }
 
-// The number of times in a row that returning to the instruction of a unit has failed, after which
-// the instruction itself is the cause.
+// The number of times that returning to translated code fails after one entry into it, after which the
+// instruction itself is taken for the cause.
 #define FAILED_RETURNS 8u
 
-// Reports whether the signal says that the host's kernel could not return to this place. An
-// instruction of a block that may be the cause is executed again as a unit.
+// Reports whether the signal says that the host could not return to this place. An instruction of a block
+// that may be the cause is executed again as a unit.
 static bool is_failed_return(struct direct_engine *e, int sig, const siginfo_t *info, const greg_t *regs) {
   uint64_t pc = (uint64_t)regs[REG_RIP];
-  if (!e || sig != SIGSEGV || info->si_code != SI_KERNEL || is_canonical((uint64_t)regs[REG_RSP])) return false;
+  bool refused = sig == SIGSEGV && info->si_code == SI_KERNEL, unknown = sig == SIGILL && info->si_code > 0;
+  if (!e || !(refused || unknown) || is_canonical((uint64_t)regs[REG_RSP])) return false;
   if (in_ways(pc)) return true;
   if (!in_translated_code(e, pc)) return false;
-  if (!can_be_refused(e, regs)) return true;
-  if (pc - (uint64_t)(uintptr_t)e->code.executable >= UNIT_CODE_BYTES) return false;
-  e->failed_returns = pc == e->failed_return ? e->failed_returns + 1 : 0;
-  e->failed_return = pc;
-  return e->failed_returns < FAILED_RETURNS;
+  if (refused && !can_be_refused(e, regs)) return true;
+  bool in_block = pc - (uint64_t)(uintptr_t)e->code.executable >= UNIT_CODE_BYTES;
+  if (refused && in_block) return false;
+  return ++e->failed_returns < FAILED_RETURNS;
 }
 
 static _Noreturn void return_alone(struct direct_engine *e, const ucontext_t *u) {

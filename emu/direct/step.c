@@ -126,6 +126,7 @@ static enum direct_stop execute_native(struct direct_engine *e, const struct dir
     e->code_changed = false;
     direct_serialize();
   }
+  e->failed_returns = 0;
   if (direct_enter_unit()) return direct_raise(e, e->host_vector);
   if (a.first && (in->what & INSN_STORES)) direct_write(e, a.va, c->pointer, a.n);
   if (buffers) direct_buffer_store(e, in, a.va, old, a.n);
