@@ -26,3 +26,21 @@ void direct_memory_close(struct direct_memory *m) {
   if (m->executable) munmap(m->executable, m->bytes);
   memset(m, 0, sizeof *m);
 }
+
+// Reports whether the host lets a program execute memory that is mapped twice, and executes what was
+// written last. Emulators of a single program, and hosts whose policy forbids code that is made at run
+// time, do not.
+bool direct_host_executes(void) {
+  struct direct_memory m;
+  if (direct_memory_init(&m, HEDDLE_PAGE_SIZE)) return false;
+  unsigned (*function)(void) = (unsigned (*)(void))(uintptr_t)m.executable;
+  bool executes = true;
+  for (uint8_t number = 1; number <= 2; number++) {
+    const uint8_t code[] = {0xb8, number, 0, 0, 0, 0xc3};  // mov eax, number; ret
+    memcpy(m.writable, code, sizeof code);
+    direct_serialize();
+    executes &= function() == number;
+  }
+  direct_memory_close(&m);
+  return executes;
+}

@@ -24,6 +24,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync"
 	"unsafe"
 
 	"github.com/heddle-dmt/heddle/emu"
@@ -66,6 +67,10 @@ func NewCPU(ram *mem.RAM, cores int, costs arch.Costs, level arch.Level) (*CPU, 
 
 // HostHas reports whether the host's processor has all instructions of a level.
 func HostHas(level arch.Level) bool { return bool(C.direct_host_has(uint32(level))) }
+
+// HostExecutes reports whether the host lets this program execute code that it makes, as the engine does.
+// Emulators of a single program do not, nor hosts whose policy forbids it.
+var HostExecutes = sync.OnceValue(func() bool { return bool(C.direct_host_executes()) })
 
 // Close frees the engine. The RAM stays.
 func (c *CPU) Close() {

@@ -287,6 +287,7 @@ void direct_banks_protect(struct direct_engine *e, uint64_t page);
 
 int direct_memory_init(struct direct_memory *m, size_t bytes);
 void direct_memory_close(struct direct_memory *m);
+bool direct_host_executes(void);
 
 static inline uint8_t *direct_executable(const struct direct_memory *m, const uint8_t *writable) {
   return m->executable + (writable - m->writable);

@@ -11,15 +11,26 @@ func newDirect(level arch.Level, ram *mem.RAM, cores int, costs arch.Costs) (emu
 	return orError(direct.NewCPU(ram, cores, costs, level))
 }
 
-// checkDirect returns a Problem if the host's processor lacks instructions of the guest's.
+// checkDirect returns a Problem if the host's processor lacks instructions of the guest's, or the host does
+// not let heddle execute the code that the engine makes.
 func checkDirect(level arch.Level) *Problem {
-	switch {
-	case direct.HostHas(level):
-		return nil
-	case direct.HostHas(arch.V2):
-		return &Problem{"cpu", level.String(), arch.V2.String() + ", as this host's processor lacks instructions of " + level.String() + "; use a host that has them"}
-	case level > arch.V2:
-		return &Problem{"cpu", level.String(), arch.V2.String() + " with the engine " + Unicorn + ", as this host's processor lacks instructions of " + arch.V2.String()}
+	lacks := level
+	if !direct.HostHas(arch.V2) {
+		lacks = arch.V2
 	}
-	return &Problem{"engine", Direct, Unicorn + ", as this host's processor lacks instructions of " + level.String()}
+	reason := "this host's processor lacks instructions of " + lacks.String()
+	has := direct.HostHas(level)
+	if has && direct.HostExecutes() {
+		return nil
+	}
+	if has {
+		reason = "this host does not let heddle execute the code that the engine " + Direct + " makes"
+	}
+	switch {
+	case level == arch.V2:
+		return &Problem{"engine", Direct, Unicorn + ", as " + reason}
+	case !has && lacks == level && direct.HostExecutes():
+		return &Problem{"cpu", level.String(), arch.V2.String() + ", as " + reason + "; use a host that has them"}
+	}
+	return &Problem{"cpu", level.String(), arch.V2.String() + " with the engine " + Unicorn + ", as " + reason}
 }
