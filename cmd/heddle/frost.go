@@ -57,8 +57,9 @@ Which of them differ decides from which replica the run continues, or that the e
 is executed again. Output is written when its epoch is committed.
 
 The exit status is the program's if there was no race; 121 if there was and the run
-continued in spite of it (survived), 120 with --detect-only (detected), and 122 if the
-program failed all the same. The report goes to standard error.`,
+continued in spite of it (survived), or if a failure that is no data race, such as a
+deadlock, was avoided by another interleaving (avoided); 120 with --detect-only
+(detected), and 122 if the program failed all the same. The report goes to standard error.`,
 		Example: `  heddle frost run -- pbzip2 -c -k -p4 file
   heddle frost run --detect-only --sample 0.25 --report report.json -- ./server`,
 		RunE: func(c *cobra.Command, args []string) error { return a.frostRun(c.Context(), c.Flags(), &f, args) },
@@ -180,7 +181,7 @@ func (a *app) frostReport(ctx context.Context, f *frostFlags, r *frost.Report) e
 	switch r.Verdict {
 	case frost.Detected:
 		a.status = exitDetected
-	case frost.Survived:
+	case frost.Survived, frost.Avoided:
 		a.status = exitSurvived
 	case frost.Failed:
 		a.status = exitFailed

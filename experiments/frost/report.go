@@ -22,6 +22,9 @@ const (
 	Detected = "detected"
 	// Survived is one with races that continued to the program's end.
 	Survived = "survived"
+	// Avoided is one without races in which a failure was seen that is no data race: the epoch was
+	// executed again in another interleaving, and the run continued to the program's end.
+	Avoided = "avoided"
 	// Failed is one whose program failed.
 	Failed = "failed"
 )
@@ -137,7 +140,9 @@ func (r *Report) sumUpEpochs() {
 	switch {
 	case r.failed != "":
 		r.Verdict = Failed
-	case r.Races == 0 && !r.writeAvoided():
+	case r.Races == 0 && r.hasAvoidedFailure():
+		r.Verdict = Avoided
+	case r.Races == 0:
 		r.Verdict = Clean
 	case r.Options.DetectOnly:
 		r.Verdict = Detected
@@ -177,10 +182,20 @@ func (e *Epoch) continuation() bool {
 	return e.Commit == "" || e.Commit == complementary.ThreadParallel.String()
 }
 
-// writeAvoided reports whether an epoch failed in all replicas, and did not when it was
+// hasAvoidedFailure reports whether an epoch failed in all replicas, and did not when it was
 // executed again: its order of synchronization decides about the failure.
-func (r *Report) writeAvoided() bool {
+func (r *Report) hasAvoidedFailure() bool {
 	return slices.ContainsFunc(r.Epochs, func(e *Epoch) bool { return e.Bug == complementary.NonRace })
+}
+
+// epochsWithFindings lists the executions of epochs with a race, harmless or not, or another failure.
+func (r *Report) epochsWithFindings() (list []*Epoch) {
+	for _, e := range r.Epochs {
+		if e.Race || e.Harmless || e.Bug == complementary.NonRace {
+			list = append(list, e)
+		}
+	}
+	return list
 }
 
 // Combinations lists the combinations of the epochs with races, as table 1 writes them.
@@ -200,8 +215,11 @@ func (r *Report) WriteJSON(w io.Writer) error {
 	return e.Encode(r)
 }
 
-// WriteText writes the report for people: a line, and one for each epoch with a
-// race.
+// mostDescribed bounds the epochs that WriteText describes.
+const mostDescribed = 50
+
+// WriteText writes the report for people: what was found, and the first epochs with a race or another
+// failure.
 func (r *Report) WriteText(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: epochs %d, rolled back %d, with a race %d", r.Verdict, r.Committed, r.Rollbacks, r.Races)
@@ -213,10 +231,12 @@ func (r *Report) WriteText(w io.Writer) error {
 	}
 	b.WriteByte('\n')
 	fmt.Fprintf(&b, "virtual time: %.3f ms with cores to spare, %.3f ms without\n", r.Pipeline, r.Crowded)
-	for _, e := range r.Epochs {
-		if e.Race || e.Harmless || e.Bug == complementary.NonRace {
-			e.writeLines(&b)
-		}
+	found := r.epochsWithFindings()
+	for _, e := range found[:min(len(found), mostDescribed)] {
+		e.writeLines(&b)
+	}
+	if more := len(found) - mostDescribed; more > 0 {
+		fmt.Fprintf(&b, "%d more epochs with findings: see the report of --report\n", more)
 	}
 	if _, err := io.WriteString(w, b.String()); err != nil || r.Named == nil {
 		return err

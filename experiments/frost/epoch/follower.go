@@ -82,6 +82,10 @@ func (f *Follower) RunEpochParallel(ctx context.Context, from *Checkpoint, first
 		return nil, err
 	}
 	cycles := m.Cluster().Makespan() - e.began
+	// No thread waits with a timeout: the first replica, which has done the same, waits for ever.
+	if first.Failed == failedDeadlock && o.Diverged() == "" && e.waitsForEver() {
+		m.End(machine.OutcomeDeadlock)
+	}
 	again := o.Diverged() != "" && f.tap.failed == "" && !m.Done() && !e.hangs
 	save := (*machine.Machine).HandOver
 	if again {
@@ -105,12 +109,41 @@ func (f *Follower) RunEpochParallel(ctx context.Context, from *Checkpoint, first
 			x.End.Release()
 			return nil, err
 		}
+		if e.deadlocks() {
+			f.tap.failed = failedDeadlock
+		}
 		if x.Failed = f.tap.failed; x.Failed != "" {
 			x.Failed += ", soon"
 		}
 	}
 	x.Pages = m.Memory().Grown()
 	return x, nil
+}
+
+// waitsForEver reports whether no thread is held by the order, none can run, and no timer is set.
+func (e *epochRun) waitsForEver() bool {
+	if e.m.Done() || e.hangs || e.tap.failed != "" || e.m.Gate().Waiting() > 0 || e.m.Cluster().Runnable() > 0 {
+		return false
+	}
+	_, timer := e.m.Kernel().NextTimer()
+	return !timer
+}
+
+// deadlocks reports whether a replica that waits for ever under the order does so by itself, too: timeouts
+// and signals that the order has held back may end waits. The replica's state is of no use afterwards.
+func (e *epochRun) deadlocks() bool {
+	if !e.waitsForEver() {
+		return false
+	}
+	e.m.IgnoreFutexTimeouts(false) // every thread that waits looks at its timeout
+	e.m.HoldPresentSignals(false)
+	for range mostIdle {
+		if e.m.Cluster().Runnable() == 0 {
+			break
+		}
+		e.m.Step()
+	}
+	return e.waitsForEver()
 }
 
 // Bounds of a diverged thread after the epoch's end, in steps, and of all

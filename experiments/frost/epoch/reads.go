@@ -2,13 +2,13 @@ package epoch
 
 import (
 	"encoding/binary"
-	"maps"
 
 	"github.com/zeebo/xxh3"
 
 	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/emu/memlog"
+	"github.com/heddle-dmt/heddle/guest/kernel"
 )
 
 // Options choose the purpose of replicas.
@@ -157,21 +157,32 @@ func (l *load) addPartTo(sum uint64) uint64 {
 	return xxh3.HashSeed(b[:], sum)
 }
 
-// currentSums are the sums, by thread.
-func (s *readSums) currentSums() map[arch.ThreadID]uint64 {
+// threadReads are the sums of the threads that have come to a point of their own: that live at the end of the
+// replica, or have ended themselves. A thread that another one ended may have been anywhere.
+type threadReads map[arch.ThreadID]uint64
+
+// currentReads returns the sums of the threads that live and of those that have ended themselves.
+func (s *readSums) currentReads(alive []*kernel.Task, ended map[arch.ThreadID]bool) threadReads {
 	if s == nil {
 		return nil
 	}
-	return maps.Clone(s.sums)
+	reads := threadReads{}
+	for _, t := range alive {
+		reads[t.ID()] = s.sums[t.ID()]
+	}
+	for id := range ended {
+		reads[id] = s.sums[id]
+	}
+	return reads
 }
 
-// CompareReads reports whether all threads of two replicas have read the same, if that was
-// asked for, and the first that has not.
+// CompareReads reports whether the threads of two replicas have read the same, if that was asked for, and
+// the first that has not. Threads that another thread ended in one of the replicas are left out.
 func CompareReads(a, b *Replica) (thread arch.ThreadID, same bool) {
 	for _, id := range sortedThreads(a.reads) {
-		if b.reads[id] != a.reads[id] {
+		if other, ok := b.reads[id]; ok && other != a.reads[id] {
 			return id, false
 		}
 	}
-	return 0, maps.Equal(a.reads, b.reads)
+	return 0, true
 }

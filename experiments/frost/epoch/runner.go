@@ -222,11 +222,10 @@ type Replica struct {
 	Pages uint64
 	level mem.Level // of the machine's memory when it began
 	// Sent sums up, by thread, the data written to files and sockets.
-	sent map[arch.ThreadID]uint64
-	used []partialorder.Step
-	gone map[arch.ThreadID]arch.Addr // stacks of threads that ended
-	// reads sums up the values that each thread has read, if that is asked for.
-	reads map[arch.ThreadID]uint64
+	sent  map[arch.ThreadID]uint64
+	used  []partialorder.Step
+	gone  map[arch.ThreadID]arch.Addr // stacks of threads that ended
+	reads threadReads                 // nil unless they are asked for
 }
 
 // Output is something that the guest wrote.
@@ -356,7 +355,7 @@ func (r *Runner) RunThreadParallel(ctx context.Context, from *Checkpoint, o Epoc
 	x.End.leads, x.End.byOrder, x.End.peak = true, len(o.Priority) > 0, m.Memory().Peak()
 	r.live = x.End
 	x.End.idle = e.effortSpent() - e.since
-	x.Order = rec.Order(x.Failed != "")
+	x.Order = rec.Order(x.Failed != "" && x.Failed != failedDeadlock)
 	x.Order.Endless = e.hangs
 	x.Cycles = m.Cluster().Makespan() - e.began
 	return x, nil
@@ -396,6 +395,9 @@ func (e *epochRun) endSoon() {
 	e.length = min(e.length, ran+arch.Cycles(grace*1000*float64(e.mhz)))
 }
 
+// failedDeadlock is Replica.Failed of one whose threads all wait for ever.
+const failedDeadlock = "deadlock"
+
 // orderController is the recorder or the follower of an order.
 type orderController interface {
 	ThreadStates() []partialorder.ThreadState
@@ -410,14 +412,14 @@ func (e *epochRun) makeReplica(c orderController, save func(*machine.Machine) *m
 	x := &Replica{
 		Failed: t.failed, Output: slices.Clone(t.output), Instructions: e.instructionsRun(), Effort: e.effortSpent(), level: e.level,
 		Work: m.Cluster().Worked() - e.worked, sent: maps.Clone(t.sent), gone: maps.Clone(t.gone), used: c.UsedSteps(),
-		reads: t.reads.currentSums(),
+		reads: t.reads.currentReads(m.Kernel().Tasks(), t.ended),
 	}
 	switch {
 	case x.Failed != "":
 	case e.hangs:
 		x.Failed = "it does not end"
 	case m.Done() && m.Outcome() == machine.OutcomeDeadlock:
-		x.Failed = "deadlock"
+		x.Failed = failedDeadlock
 	case m.Done() && m.Kernel().Fatal() != "":
 		return nil, errStopped.New(m.Kernel().Fatal())
 	}
