@@ -14,22 +14,22 @@ func newDirect(level arch.Level, ram *mem.RAM, cores int, costs arch.Costs) (emu
 // checkDirect returns a Problem if the host's processor lacks instructions of the guest's, or the host does
 // not let heddle execute the code that the engine makes.
 func checkDirect(level arch.Level) *Problem {
-	lacks := level
-	if !direct.HostHas(arch.V2) {
-		lacks = arch.V2
-	}
-	reason := "this host's processor lacks instructions of " + lacks.String()
-	has := direct.HostHas(level)
-	if has && direct.HostExecutes() {
-		return nil
-	}
-	if has {
+	hasV2, executes := direct.HostHas(arch.V2), direct.HostExecutes()
+	var reason string
+	switch {
+	case !hasV2:
+		reason = "this host's processor lacks instructions of " + arch.V2.String()
+	case !direct.HostHas(level):
+		reason = "this host's processor lacks instructions of " + level.String()
+	case !executes:
 		reason = "this host does not let heddle execute the code that the engine " + Direct + " makes"
+	default:
+		return nil
 	}
 	switch {
 	case level == arch.V2:
 		return &Problem{"engine", Direct, Unicorn + ", as " + reason}
-	case !has && lacks == level && direct.HostExecutes():
+	case hasV2 && executes:
 		return &Problem{"cpu", level.String(), arch.V2.String() + ", as " + reason + "; use a host that has them"}
 	}
 	return &Problem{"cpu", level.String(), arch.V2.String() + " with the engine " + Unicorn + ", as " + reason}

@@ -109,10 +109,10 @@ func (f *Follower) RunEpochParallel(ctx context.Context, from *Checkpoint, first
 			x.End.Release()
 			return nil, err
 		}
-		if e.deadlocks() {
-			f.tap.failed = failedDeadlock
+		if x.Failed = f.tap.failed; x.Failed == "" && e.deadlocks() {
+			x.Failed = failedDeadlock
 		}
-		if x.Failed = f.tap.failed; x.Failed != "" {
+		if x.Failed != "" {
 			x.Failed += ", soon"
 		}
 	}

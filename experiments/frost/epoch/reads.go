@@ -2,13 +2,13 @@ package epoch
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"github.com/zeebo/xxh3"
 
 	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/emu/memlog"
-	"github.com/heddle-dmt/heddle/guest/kernel"
 )
 
 // Options choose the purpose of replicas.
@@ -157,21 +157,21 @@ func (l *load) addPartTo(sum uint64) uint64 {
 	return xxh3.HashSeed(b[:], sum)
 }
 
-// threadReads are the sums of the threads that have come to a point of their own: that live at the end of the
-// replica, or have ended themselves. A thread that another one ended may have been anywhere.
+// threadReads are the sums of the threads that live at the end of the replica, and of those that have ended
+// themselves or their process. A thread that another one ended may have been anywhere.
 type threadReads map[arch.ThreadID]uint64
 
-// currentReads returns the sums of the threads that live and of those that have ended themselves.
-func (s *readSums) currentReads(alive []*kernel.Task, ended map[arch.ThreadID]bool) threadReads {
-	if s == nil {
+// currentReads returns the sums, or nil if they are not asked for.
+func (t *tap) currentReads() threadReads {
+	if t.reads == nil {
 		return nil
 	}
 	reads := threadReads{}
-	for _, t := range alive {
-		reads[t.ID()] = s.sums[t.ID()]
+	for _, task := range t.m.Kernel().Tasks() {
+		reads[task.ID()] = t.reads.sums[task.ID()]
 	}
-	for id := range ended {
-		reads[id] = s.sums[id]
+	for _, id := range slices.Concat(sortedThreads(t.gone), sortedThreads(t.exits)) {
+		reads[id] = t.reads.sums[id]
 	}
 	return reads
 }

@@ -296,7 +296,7 @@ func (e *epochRun) yieldProcessor() {
 	}
 }
 
-// noteProgress notes progress, and reports whether there was none for too long.
+// noteProgress notes progress, and reports whether the replica has gone too far without any.
 func (e *epochRun) noteProgress(progress, most uint64) bool {
 	e.quanta++
 	if progress != e.steps {
@@ -412,7 +412,7 @@ func (e *epochRun) makeReplica(c orderController, save func(*machine.Machine) *m
 	x := &Replica{
 		Failed: t.failed, Output: slices.Clone(t.output), Instructions: e.instructionsRun(), Effort: e.effortSpent(), level: e.level,
 		Work: m.Cluster().Worked() - e.worked, sent: maps.Clone(t.sent), gone: maps.Clone(t.gone), used: c.UsedSteps(),
-		reads: t.reads.currentReads(m.Kernel().Tasks(), t.ended),
+		reads: t.currentReads(),
 	}
 	switch {
 	case x.Failed != "":

@@ -30,7 +30,7 @@ type tap struct {
 	output   []Output
 	sent     map[arch.ThreadID]uint64
 	gone     map[arch.ThreadID]arch.Addr
-	ended    map[arch.ThreadID]bool      // the threads that have ended themselves or their process
+	exits    map[arch.ThreadID]bool      // the threads that have ended their process
 	within   map[arch.ThreadID]arch.Addr // where the stack was when an operation began
 	// under are the operations that a thread is in handlers of signals in, likewise.
 	under map[arch.ThreadID][]arch.Addr
@@ -56,7 +56,7 @@ func (t *tap) beginEpoch(from *Checkpoint) {
 	t.failed, t.output = "", nil
 	t.reads.beginEpoch(t.m.CPU())
 	t.sent, t.gone, t.within = map[arch.ThreadID]uint64{}, map[arch.ThreadID]arch.Addr{}, map[arch.ThreadID]arch.Addr{}
-	t.ended = map[arch.ThreadID]bool{}
+	t.exits = map[arch.ThreadID]bool{}
 	t.under = map[arch.ThreadID][]arch.Addr{}
 	for id, f := range from.floors {
 		if f.inside {
@@ -119,9 +119,8 @@ func (t *tap) Issue(_ *recorder.Recorder, task *kernel.Task, e *event.Syscall) {
 		t.leaveHandler(e.Thread)
 	case unix.SYS_EXIT:
 		t.gone[e.Thread] = t.stackPointer()
-		t.ended[e.Thread] = true
 	case unix.SYS_EXIT_GROUP:
-		t.ended[e.Thread] = true
+		t.exits[e.Thread] = true
 	case unix.SYS_WRITE, unix.SYS_PWRITE64, unix.SYS_SENDTO:
 		t.sumOutput(task, e)
 	}
