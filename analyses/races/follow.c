@@ -78,7 +78,22 @@ static inline struct races_near *near_at(struct races_follower *f, uint64_t numb
 // The page of addresses may lead elsewhere.
 static void drop_near(struct races_follower *f, uint64_t number, uint64_t page) {
   struct races_near *near = near_at(f, number);
-  if (near->owner && near->number == number && near->page->number != page) near->owner = 0;
+  if (near->key && near->key % ((uint64_t)1 << KEY_PAGE_BITS) == number && near->page->number != page) near->key = 0;
+}
+
+// f->runner's accesses come next, in its present segment.
+static void begin_turn(struct races_follower *f) {
+  struct races_runner *r = f->runner;
+  uint64_t owner = races_owner(f->detector, r->number);
+  if (r->owner != owner || r->turn < f->first_turn) {
+    if (++f->turns % KEY_TURNS == 0) {
+      memset(f->near, 0, sizeof f->near);
+      f->first_turn = ++f->turns;
+    }
+    r->owner = owner;
+    r->turn = f->turns;
+  }
+  f->key = r->turn % KEY_TURNS << KEY_PAGE_BITS;
 }
 
 // Notes that an address leads to a page.
@@ -132,13 +147,14 @@ static __attribute__((noinline)) struct races_near *find_near(struct races_follo
   struct races_page *page = page_of(f, number);
   struct races_near *near = near_at(f, number);
   races_note_page(f, f->runner->space, number, page->number);
-  *near = (struct races_near){number, f->owner, page, d->omits ? races_touched_at(d, page, f->runner->number) : &f->nothing};
+  *near = (struct races_near){
+      f->key + number, page, d->omits ? races_touched_at(d, page, f->runner->number) : &f->nothing, f->values ? page->content : NULL};
   return near;
 }
 
 static inline struct races_near *near_for(struct races_follower *f, uint64_t number) {
   struct races_near *near = near_at(f, number);
-  return __builtin_expect(near->number == number && near->owner == f->owner, 1) ? near : find_near(f, number);
+  return __builtin_expect(near->key == f->key + number, 1) ? near : find_near(f, number);
 }
 
 // ---- contents -----------------------------------------------------------------------------
@@ -181,27 +197,35 @@ static __attribute__((noinline)) enum races_effect store_value(struct races_page
   return effect_of(!memcmp(old, value, size));
 }
 
-// The same for a store of 1, 2, 4 or 8 bytes in one page.
-static inline enum races_effect store_number(uint8_t *at, unsigned size, uint64_t value) {
-  uint64_t old = 0;
+// Reads 1, 2, 4 or 8 bytes.
+static inline uint64_t read_number(const uint8_t *at, unsigned size) {
+  uint64_t value = 0;
   switch (size) {
-    case 1:
-      old = *at;
-      *at = (uint8_t)value;
-      break;
-    case 2:
-      memcpy(&old, at, 2);
-      memcpy(at, &value, 2);
-      break;
-    case 4:
-      memcpy(&old, at, 4);
-      memcpy(at, &value, 4);
-      break;
-    default:
-      memcpy(&old, at, 8);
-      memcpy(at, &value, 8);
+    case 1: return *at;
+    case 2: memcpy(&value, at, 2); break;
+    case 4: memcpy(&value, at, 4); break;
+    default: memcpy(&value, at, 8);
   }
-  return effect_of(value == old);
+  return value;
+}
+
+// Writes the low 1, 2, 4 or 8 bytes of a value.
+static inline void write_number(uint8_t *at, unsigned size, uint64_t value) {
+  switch (size) {
+    case 1: *at = (uint8_t)value; break;
+    case 2: memcpy(at, &value, 2); break;
+    case 4: memcpy(at, &value, 4); break;
+    default: memcpy(at, &value, 8);
+  }
+}
+
+static inline bool is_number(unsigned size) { return size <= 8 && !(size & (size - 1)); }
+
+// Applies a store of 1, 2, 4 or 8 bytes in one page.
+static inline enum races_effect store_number(uint8_t *at, unsigned size, uint64_t value) {
+  bool same = read_number(at, size) == value;
+  write_number(at, size, value);
+  return effect_of(same);
 }
 
 // ---- calls --------------------------------------------------------------------------------
@@ -258,6 +282,11 @@ static __attribute__((noinline)) void push_frame(struct races_follower *f, uint6
 #define SHORTEST_CALL 2u
 #define LONGEST_CALL 9u
 
+// Reports whether a value may be the return address of a call by the instruction at pc.
+static inline bool is_return_address(uint64_t value, uint64_t pc) {
+  return value - pc - SHORTEST_CALL <= LONGEST_CALL - SHORTEST_CALL;
+}
+
 // An access that is to be taken.
 struct taken {
   uint64_t addr, pc;
@@ -272,7 +301,7 @@ static inline void track_call(struct races_follower *f, const struct taken *t) {
   struct races_runner *r = f->runner;
   if (!t->store) {
     if (t->addr == r->slot && r->nframes && t->value[0] == r->frames[r->nframes - 1].ret) pop_frame(r);
-  } else if (t->value[0] - t->pc - SHORTEST_CALL <= LONGEST_CALL - SHORTEST_CALL) {
+  } else if (is_return_address(t->value[0], t->pc)) {
     push_frame(f, t->pc, t->addr, t->value[0]);
   }
 }
@@ -305,6 +334,9 @@ static __attribute__((noinline)) void compare_access(struct races_follower *f, c
   races_access_page(f->detector, &f->access, near->page, f->detector->omits ? near->touched : NULL);
 }
 
+// Notes the branches of the last access, by the engine's count.
+static inline void note_branches(struct races_follower *f, uint32_t counted) { f->branches = f->start + (uint32_t)(counted - f->counted); }
+
 // Takes an access of an instruction. Returns false at a thread's first one, which is to be taken again then.
 static inline __attribute__((always_inline)) bool take_access(struct races_follower *f, struct taken *t) {
   struct races_runner *r = f->runner;
@@ -314,10 +346,10 @@ static inline __attribute__((always_inline)) bool take_access(struct races_follo
   struct races_page *page = near->page, *next = NULL;
   enum races_effect effect = t->store ? RACES_CHANGES : RACES_READS;
   if (__builtin_expect(!r->begun, 0)) return false;
-  f->branches = f->start + (uint32_t)(t->branches - f->counted);
+  note_branches(f, t->branches);
   if (__builtin_expect(offset + size > PAGE_BYTES, 0)) next = page_of(f, (t->addr + size - 1) >> PAGE_SHIFT);
   if (t->store && f->values) {
-    bool number = !next && page->content && size <= 8 && !(size & (size - 1));
+    bool number = !next && page->content && is_number(size);
     effect = number ? store_number(page->content + offset, size, t->value[0]) : store_value(page, next, offset, size, t->value);
   }
   if (__builtin_expect(r->ignores || (t->atomic && t->store && f->happens_before), 0)) f->skipped++;
@@ -373,7 +405,7 @@ static __attribute__((noinline)) void take_change(struct races_follower *f, cons
 size_t races_follow(struct races_follower *f, const struct heddle_mem_entry *entries, size_t n, const uint8_t *bytes, uint32_t *stop) {
   const struct heddle_mem_entry *e = entries, *end = entries + n;
   *stop = RACES_END;
-  if (f->runner) f->owner = races_owner(f->detector, f->runner->number);
+  if (f->runner) begin_turn(f);
   while (e < end) {
     if (e->kind > HEDDLE_MEM_STORE) {
       take_change(f, e, bytes);
@@ -414,52 +446,67 @@ static inline uint64_t address_of(const struct heddle_mem_access *a, const uint6
   return a->at + (a->address_word ? record[a->address_word] : 0);
 }
 
-// How many accesses before an access what it needs is fetched from memory.
-#define FETCH 6
+static const uint64_t masks[9] = {0, 0xff, 0xffff, 0xffffff, UINT32_MAX, 0xffffffffff, 0xffffffffffff, 0xffffffffffffff, UINT64_MAX};
 
-// Has the processor fetch what an access that comes soon needs.
-static inline void fetch(const struct races_follower *f, const struct heddle_mem_access *a, const uint64_t *record) {
-  uint64_t addr = address_of(a, record), number = addr >> PAGE_SHIFT;
-  unsigned offset = (unsigned)(addr % PAGE_BYTES);
-  const struct races_near *near = &f->near[number % NEAR_PAGES];
-  if (near->number != number || near->owner != f->owner) return;
-  __builtin_prefetch(&near->touched->bytes[a->store ? RACES_CHANGES : RACES_READS][offset / 64]);
-  if (a->store) __builtin_prefetch(near->page->content + offset);
+// The first eight bytes of an access's value; of a smaller one all, and zeros.
+static inline uint64_t value_of(const struct heddle_mem_access *a, const uint64_t *record) {
+  uint64_t value = a->value_word ? record[a->value_word] : (uint64_t)a->value;
+  return a->size < 8 ? value & masks[a->size] : value;
+}
+
+// Takes an access that is a repetition and no part of a call or a return. Returns false if it has not taken it:
+// take_access is to.
+static inline __attribute__((always_inline)) bool take_repeated(struct races_follower *f, const struct heddle_mem_access *a,
+                                                                const uint64_t *record) {
+  uint64_t addr = address_of(a, record);
+  const struct races_near *near = near_at(f, addr >> PAGE_SHIFT);
+  unsigned offset = (unsigned)(addr % PAGE_BYTES), bit = offset % 64, size = a->size;
+  if (near->key != f->key + (addr >> PAGE_SHIFT) || bit + size > 64) return false;
+  uint64_t bits = (((uint64_t)1 << size) - 1) << bit;
+  const uint64_t *sets = &near->touched->bytes[0][offset / 64];
+  if (!a->store) return (sets[0] & bits) == bits && !(size == 8 && addr == f->runner->slot);
+  if (!near->content || !is_number(size)) return false;
+  uint64_t value = value_of(a, record);
+  uint8_t *at = near->content + offset;
+  if (size == 8 && is_return_address(value, a->pc)) return false;
+  if ((sets[SET_WORDS * RACES_CHANGES] & bits) == bits) {
+    write_number(at, size, value);
+    return true;
+  }
+  return (sets[SET_WORDS * RACES_REWRITES] & bits) == bits && read_number(at, size) == value;
 }
 
 static size_t take_accesses(struct heddle_mem_consumer *c, const struct heddle_mem_access *accesses, size_t n, const uint64_t *record,
                          uint32_t branches) {
-  static const uint64_t masks[9] = {0, 0xff, 0xffff, 0xffffff, UINT32_MAX, 0xffffffffff, 0xffffffffffff, 0xffffffffffffff, UINT64_MAX};
   struct races_follower *f = (struct races_follower *)c;
-  const struct heddle_mem_access *s = accesses, *end = accesses + n;
-  for (; s < end && s->size <= 16; s++) {
-    if (end - s > FETCH) fetch(f, s + FETCH, record);
-    uint64_t value = s->value_word ? record[s->value_word] : (uint64_t)s->value;
-    struct taken t = {
-        .addr = address_of(s, record), .pc = s->pc, .branches = branches + s->branches,
-        .size = s->size, .store = s->store};
-    if (s->size > 8) {
-      t.value[0] = value;
-      t.value[1] = record[s->value_word + 1] & masks[s->size - 8];
-    } else {
-      t.value[0] = value & masks[s->size];
+  const struct heddle_mem_access *a = accesses, *end = accesses + n;
+  bool repeats = f->runner->begun && !f->runner->ignores;
+  for (; a < end && a->size <= 16; a++) {
+    if (repeats && take_repeated(f, a, record)) {
+      f->number++;
+      continue;
     }
+    struct taken t = {
+        .addr = address_of(a, record), .pc = a->pc, .value = {value_of(a, record)}, .branches = branches + a->branches,
+        .size = a->size, .store = a->store};
+    if (a->size > 8) t.value[1] = record[a->value_word + 1] & masks[a->size - 8];
     if (!take_access(f, &t)) {
       c->held = true;
       break;
     }
     if (__builtin_expect(f->detector->nfound, 0)) {
       c->held = true;
-      s++;
+      a++;
       break;
     }
   }
-  return (size_t)(s - accesses);
+  if (a > accesses) note_branches(f, branches + a[-1].branches);
+  return (size_t)(a - accesses);
 }
 
 // The engine is about to run f->runner. Returns the consumer of its log.
 struct heddle_mem_consumer *races_begin_run(struct races_follower *f) {
-  f->owner = races_owner(f->detector, f->runner->number);
+  begin_turn(f);
   f->consumer.held = false;
   return &f->consumer;
 }

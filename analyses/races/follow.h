@@ -27,6 +27,7 @@ struct races_space {
 struct races_runner {
   struct races_space *space;
   uint32_t number;
+  uint64_t owner, turn;  // in which it had its last turn, and the turn's number
   bool ignores;  // its accesses belong to an operation or an allocator
   bool begun;
   uint64_t low, high;  // bounds of the stack as far as it was used
@@ -38,11 +39,16 @@ struct races_runner {
 
 // Where a page of addresses leads for a thread in a segment.
 struct races_near {
-  uint64_t number;
-  uint64_t owner;  // thread and segment: races_owner; 0: none
+  uint64_t key;      // races_key; 0: none
   struct races_page *page;
   struct races_touched *touched;
+  uint8_t *content;  // NULL: look at the page's
 };
+
+// Keys have the number of a page of addresses in their lower bits, and the number of the turn above. No turn
+// has all bits of the latter, which the numbers of addresses in the upper half have.
+#define KEY_PAGE_BITS 36u
+#define KEY_TURNS (((uint64_t)1 << 27) - 1)
 
 #define NEAR_PAGES 1024u
 #define MAX_STACKS ((uint32_t)1 << 20)
@@ -60,7 +66,9 @@ struct races_follower {
   uint64_t skipped;      // others
 
   struct races_runner *runner;  // whose accesses come next, or NULL
-  uint64_t owner;               // ... in its present segment
+  uint64_t turns;               // segments of runners that had a turn are numbered
+  uint64_t first_turn;          // whose keys are in use
+  uint64_t key;                 // of page 0 in the present turn
   uint64_t branches;            // of the last access
   uint64_t start;               // branches of the thread where its count was counted
   uint32_t counted;

@@ -69,13 +69,16 @@ struct races_shadow {
 // Kinds of accesses. One of a higher kind conflicts with all with which those of lower kinds do.
 enum races_effect { RACES_READS, RACES_REWRITES, RACES_CHANGES, RACES_EFFECTS };
 
+// Words of a set of bytes of a page.
+#define SET_WORDS (PAGE_BYTES / 64)
+
 // The bytes of a page that a thread has accessed in a segment, by effect: those of higher ones are also in
 // the lower ones. repeats.c describes it.
 struct races_touched {
   struct races_touched *next;  // of the page
   uint64_t owner;              // thread and segment: races_owner
   uint64_t unused[6];          // a line
-  uint64_t bytes[RACES_EFFECTS][PAGE_BYTES / 64];
+  uint64_t bytes[RACES_EFFECTS][SET_WORDS];
 };
 
 // A page of memory. It stays where it is until the detector is closed.
