@@ -103,9 +103,8 @@ func (p Program) expected() int {
 	return p.Exit
 }
 
-// forms calls f for the dynamic and, where there is one, the static form of
-// every program, with numbers that count them. In the smallest test size it is one
-// form of every fourth.
+// forms calls f for a form of every program, the dynamic or the static one in rotation, with numbers
+// that count them. In the small test size it is that of every fourth program, in the large one both.
 func forms(t *testing.T, f func(t *testing.T, turn int, p Program, bin string)) {
 	for i, p := range Programs() {
 		if i%testsize.Pick(4, 1, 1) != 0 {
@@ -115,7 +114,7 @@ func forms(t *testing.T, f func(t *testing.T, turn int, p Program, bin string)) 
 		if p.DynamicOnly != "" {
 			both = both[:1]
 		}
-		for _, static := range testsize.Sample(both, testsize.Pick(1, 2, 2), i/4) {
+		for _, static := range testsize.Sample(both, 1, i/testsize.Pick(4, 1, 1)) {
 			name, turn := p.Name+"/dynamic", 2*i
 			if static {
 				name, turn = p.Name+"/static", 2*i+1

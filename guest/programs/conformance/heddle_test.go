@@ -51,28 +51,17 @@ func (m machineSetup) String() string {
 	return fmt.Sprintf("%d cores, seed %d, %s", m.cores, m.seed, m.policy)
 }
 
-// machines lists the ways to run a form of a program. A program is run with 1, 4 and 8
-// cores and under another policy, with seeds and policies in rotation; one of its two forms,
-// in rotation, has 1, 4 and 8 cores, and the other has 4 cores and the other policy. In the
-// large test size each form has all of them, with all seeds and policies.
-func machines(p Program, turn int) []machineSetup {
+// machines lists the ways to run a form of a program: with 1, 4 and 8 cores and under another policy, with seeds
+// and policies in rotation. In the small test size it has 4 cores alone, in the large one all seeds and policies.
+func machines(turn int) []machineSetup {
 	var list []machineSetup
-	all, four := []int{1, 4, 8}, []int{4}
-	shared, other := all, 1
-	switch isFirst := (turn+turn/2)%2 == 0; {
-	case p.DynamicOnly != "": // it has all
-	case isFirst:
-		other = 0
-	default:
-		shared = four
-	}
-	for _, cores := range testsize.Pick(four, shared, all) {
+	for _, cores := range testsize.Pick([]int{4}, []int{1, 4, 8}, []int{1, 4, 8}) {
 		for _, seed := range testsize.Sample([]uint64{1, 2, 3}, 1, turn) {
 			list = append(list, machineSetup{cores, seed, sched.Timed})
 		}
 	}
 	others := []machineSetup{{4, 4, sched.Random}, {4, 5, sched.PCT}, {4, 1, sched.RR}}
-	return append(list, testsize.Sample(others, testsize.Pick(0, other, 3), turn/2)...)
+	return append(list, testsize.Sample(others, testsize.Pick(0, 1, 3), turn/2)...)
 }
 
 // command runs a program by the command heddle, and counts its calls.
@@ -158,7 +147,7 @@ func TestUnderHeddle(t *testing.T) {
 			case p.Breakpoints:
 				natively = append(natively, outcome{stdout: p.Recorded(), status: p.expected()})
 			}
-			for _, m := range machines(p, turn) {
+			for _, m := range machines(turn) {
 				var got outcome
 				if m.cores == 4 && m.policy == sched.Timed {
 					got = calls.command(t, bin, m, p, program)

@@ -162,6 +162,7 @@ func byLine(a, b string) int {
 // TestFixedFormsAreClean runs the fixed forms under the detectors in turn.
 func TestFixedFormsAreClean(t *testing.T) {
 	each(t, Fixed, func(t *testing.T, p Program) {
+		oneOfThree(t, p)
 		some := testsize.Sample(detectors, testsize.Pick(1, 1, 3), turn(p))
 		if p.Kind == Memory {
 			some = detectors
@@ -188,6 +189,7 @@ func TestFixedFormsAreClean(t *testing.T) {
 func TestBuggyFormsAreReported(t *testing.T) {
 	testsize.SkipQuick(t)
 	eachBug(t, func(t *testing.T, p Program) {
+		oneOfThree(t, p)
 		var named, found []string
 		for _, r := range p.Races {
 			named = append(named, r.Lines...)

@@ -99,6 +99,7 @@ func TestUsage(t *testing.T) {
 func TestShowsWithDelays(t *testing.T) {
 	testsize.SkipQuick(t)
 	eachBug(t, func(t *testing.T, p Program) {
+		oneOfThree(t, p)
 		bin := build(t, p, Variant{Form: Buggy, Optimize: 2, Delays: true})
 		want := run(t, timeLimit, nil, append([]string{build(t, p, Variant{Form: Fixed, Optimize: 2})}, p.CommandLine(p.Trigger(), 4)...)...)
 		for range 10 {

@@ -139,6 +139,15 @@ func each(t *testing.T, form Form, f func(t *testing.T, p Program)) {
 	}
 }
 
+// oneOfThree leaves two of three programs to the large test size. It is for tests of the programs themselves by other
+// tools, natively, which take long.
+func oneOfThree(t *testing.T, p Program) {
+	t.Helper()
+	if !testsize.Long() && turn(p)%3 != 0 {
+		t.Skip("left to make long")
+	}
+}
+
 // eachBug runs a parallel subtest for every program whose buggy form fails under
 // sequential consistency.
 func eachBug(t *testing.T, f func(t *testing.T, p Program)) {
