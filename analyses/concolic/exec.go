@@ -203,6 +203,7 @@ func (x *Executor) Resume(id arch.ThreadID, space uint64, s *vex.State) {
 	if t == nil {
 		t = &thread{x: x, id: id}
 		t.machine.Memory, t.machine.CPUID, t.machine.TSC, t.machine.MXCSR = t, x.CPUID, t.readClock, 0x1f80
+		t.machine.State = *s // all of it: other parts than the visible ones are not zero either
 		x.threads[id] = t
 	}
 	t.space = space

@@ -363,3 +363,58 @@ func satisfying(t *testing.T, terms []*symbolic.Expr) []string {
 	}
 	return pairs
 }
+
+// A compiler makes atoi to the low half of strtol's result. The preconditions are those of atoi, and hold for
+// the same numbers as the terms.
+func TestNumbersOfStrtol(t *testing.T) {
+	p := symbolic.NewPool()
+	s := &preconditions.Set{Derived: map[string]*concolic.Derived{}}
+	half := func(n int) *symbolic.Expr {
+		input := fmt.Sprintf("argv[%d]", n)
+		name := "strtol(" + input + ")"
+		s.Derived[name] = &concolic.Derived{Summary: concolic.Summary{Function: "strtol", Result: "number", Bits: 64}, Input: input}
+		return p.Extract(p.Symbol(name, 64), 0, 32)
+	}
+	n, threads := half(1), half(2)
+	share := p.Div(symbolic.SDiv, n, threads)
+	terms := []*symbolic.Expr{p.Eq(threads, p.Word(2, 32))}
+	for i := range uint64(4) {
+		terms = append(terms, p.Not(p.Eq(share, p.Word(i, 32))))
+	}
+	terms = append(terms, p.Eq(share, p.Word(4, 32)))
+	s.Terms = terms
+	values := s.NameNumbers(p, recorded(map[string]uint64{"strtol(argv[1])": 9 + 1<<40, "strtol(argv[2])": 2}))
+	s.Terms = preconditions.Simplify(p, s.Terms, values, preconditions.DefaultLimit)
+	const want = "atoi(argv[2]) = 2 ∧ 7 <u atoi(argv[1]) ∧ atoi(argv[1]) <u 10"
+	if got := s.String(); got != want {
+		t.Errorf("%s\nwant %s", got, want)
+	}
+	if _, err := preconditions.NewChecker(s); err != nil {
+		t.Error(err)
+	}
+	for number := range uint64(64) {
+		for threads := range uint64(4) {
+			of := func(name string) symbolic.Assignment {
+				return recorded(map[string]uint64{name + "(argv[1])": number, name + "(argv[2])": threads})
+			}
+			if before, after := holds(terms, of("strtol")), holds(s.Terms, of("atoi")); before != after {
+				t.Errorf("%d and %d: %v before, %v after", number, threads, before, after)
+			}
+		}
+	}
+}
+
+// Terms about some bits of a symbol are simplified as those about a symbol, and stay terms about these bits.
+func TestLowBits(t *testing.T) {
+	p := symbolic.NewPool()
+	low := p.Extract(p.Symbol("size(argv[1])", 64), 0, 16)
+	var terms []*symbolic.Expr
+	for i := range uint64(10) {
+		terms = append(terms, p.Not(p.Eq(low, p.Word(i, 16))))
+	}
+	terms = append(terms, p.Eq(low, p.Word(10, 16)), p.ULT(low, p.Word(100, 16)))
+	got := preconditions.Simplify(p, terms, recorded(map[string]uint64{"size(argv[1])": 10 + 1<<20}), preconditions.DefaultLimit)
+	if !slices.Equal(got, terms[10:11]) {
+		t.Errorf("%v", got)
+	}
+}

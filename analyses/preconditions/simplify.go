@@ -17,8 +17,10 @@ const DefaultLimit = 500_000
 // value is left to an expression, the result says so. Recorded are the values of the
 // symbols in the recorded run.
 func Simplify(p *symbolic.Pool, terms []*symbolic.Expr, recorded symbolic.Assignment, limit uint) []*symbolic.Expr {
-	z := &simplifier{pool: p, solver: smt.New(limit), evaluator: symbolic.NewEvaluator(recorded), limit: limit}
-	return sortByteTerms(z.simplifyGroups(independentGroups(reduceWithoutSolver(p, terms))))
+	narrow := narrowed(p, terms)
+	z := &simplifier{pool: p, solver: smt.New(limit), evaluator: symbolic.NewEvaluator(narrow.extend(recorded)), limit: limit}
+	terms = z.simplifyGroups(independentGroups(reduceWithoutSolver(p, narrow.apply(p, terms))))
+	return sortByteTerms(narrow.undo(p, terms))
 }
 
 // distinctTerms removes repeated terms and splits conjunctions.

@@ -162,14 +162,15 @@ func (m *Schedule) dropOpaqueTerms(x *concolic.Executor, terms []*symbolic.Expr)
 // simplifyTerms makes the preconditions.
 func (m *Schedule) simplifyTerms(x *concolic.Executor, terms []*symbolic.Expr, o *Options) error {
 	f := m.File
-	set := &preconditions.Set{Args: len(f.Args), Derived: x.Derived()}
+	set := &preconditions.Set{Args: len(f.Args), Derived: x.Derived(), Terms: terms}
 	for _, v := range f.Env {
 		if name, _, _ := strings.Cut(v, "="); slices.Contains(o.Variables, name) {
 			v = name
 		}
 		set.Env = append(set.Env, v)
 	}
-	set.Terms = preconditions.Simplify(x.Pool, terms, x.Recorded, preconditions.DefaultLimit)
+	recorded := set.NameNumbers(x.Pool, x.Recorded)
+	set.Terms = preconditions.Simplify(x.Pool, set.Terms, recorded, preconditions.DefaultLimit)
 	m.Terms = len(set.Terms)
 	if _, err := preconditions.NewChecker(set); err != nil {
 		return errAhead.Wrap(err, f.Args[0])

@@ -91,6 +91,34 @@ func figure4(t *testing.T, bin string) string {
 	return ""
 }
 
+// The same program has the same preconditions however it is compiled: with atoi inlined or not, with any addresses.
+// In static programs malloc is code like any other, so the sizes of its blocks are among them.
+func TestBuildsWithoutFlags(t *testing.T) {
+	builds := [][]string{{}, {"-static"}, {"-O2"}, {"-O2", "-static"}, {"-O3", "-fno-pie", "-no-pie"}, {"-O1", "-g"}}
+	for _, flags := range builds[:testsize.Pick(2, 4, 6)] {
+		bin := gcctest.File(t, "../concolicrun/testdata/divide.c", flags...)
+		m := memoize(t, config(t.TempDir(), bin, "2", "2", "0"), tern.Options{})
+		set, err := preconditions.Parse(m.File.Preconditions, symbolic.NewPool())
+		if err != nil {
+			t.Fatal(err)
+		}
+		const want = "atoi(argv[1]) ≤ atoi(argv[2]) ∧ atoi(argv[1]) = 2"
+		if !slices.Contains(flags, "-static") && set.String() != want {
+			t.Errorf("%q: %s\nwant %s", flags, set, want)
+		}
+		for args, admitted := range map[[3]string]bool{{"2", "3", "-12"}: true, {"02", "2", "0"}: true, {"2", "1", "0"}: false, {"3", "3", "0"}: false} {
+			c := config(t.TempDir(), bin, args[0], args[1], args[2])
+			why := tern.Admits(&c, m.File)
+			if (why == "") != admitted {
+				t.Errorf("%q: %q: %q", flags, args, why)
+			}
+			if r, out := enforced(t, c, m); admitted && !r.Schedule.Followed {
+				t.Errorf("%q: %q: %s %s", flags, args, r.Schedule.Reason, out)
+			}
+		}
+	}
+}
+
 // The program of PEREGRINE's figure 3, recorded on "2 2 0", has figure 5's preconditions,
 // and follows the schedule on "2 1000 8", as the paper says; "2 2 1" would race.
 func TestFigure5(t *testing.T) {
