@@ -3,6 +3,7 @@ package concolic
 import (
 	"bytes"
 	"fmt"
+	"strings"
 
 	"github.com/heddle-dmt/heddle/analyses/symbolic"
 	"github.com/heddle-dmt/heddle/analyses/vex"
@@ -84,14 +85,21 @@ func (t *thread) prepareSummary(c *summarizedCall) bool {
 	case "copy":
 		t.fixArguments(0, 1, 2)
 		return false
-	case "number", "real":
-		c.input = t.wholeInput(t.argumentValue(0), false)
-		if c.input != "" && c.End > 0 && t.argumentValue(c.End-1) != 0 {
-			return t.boundNumber(c)
+	case "number", "unsigned", "real":
+		text := t.inputText(t.argumentValue(0))
+		c.input = text.name
+		switch {
+		case text.name == "" || !text.whole && (c.Result == "real" || !EndsNumber(text.bytes)):
+			return false
+		case c.End > 0 && t.argumentValue(c.End-1) != 0 && !t.boundNumber(c, text.bytes):
+			return false
 		}
-		return c.input != ""
+		t.fixArguments(0)
+		return true
 	case "length":
-		if c.input = t.wholeInput(t.argumentValue(0), true); c.Size == 0 && c.input != "" {
+		if text := t.inputText(t.argumentValue(0)); c.Size == 0 && text.whole {
+			c.input = text.name
+			t.fixArguments(0)
 			return true
 		}
 	}
@@ -122,40 +130,61 @@ func (t *thread) fixArguments(numbers ...int) {
 	}
 }
 
-// wholeInput returns the name of the input that a string is, or the empty string. If zero
-// is set, the zero at the end must belong to the input, too.
-func (t *thread) wholeInput(addr uint64, zero bool) string {
-	in := t.inputByte(addr, 0, nil)
-	if in == nil {
-		return ""
-	}
-	for i := range in.data {
-		if t.inputByte(addr+uint64(i), i, in) == nil {
-			break
-		}
-		if zero && in.data[i] == 0 {
-			return in.name
-		}
-	}
-	if zero {
-		return ""
-	}
-	return in.name
+// inputText is a string of which the bytes are those of an input.
+type inputText struct {
+	// name is "argv[1]", "argv[1][2:]" if the string begins at a later byte, or "stdin[2:9]" if the bytes of the
+	// input end where the string may not; empty: the first byte is none of an input.
+	name  string
+	bytes []byte // as recorded, without the zero
+	whole bool   // it ends where the argument or variable ends
 }
 
-// inputByte returns the input whose byte at is at an address of memory: the given one, or
-// nil.
-func (t *thread) inputByte(addr uint64, at int, in *input) *input {
+// inputText returns the string at an address.
+func (t *thread) inputText(addr uint64) inputText {
+	in, first := t.inputByte(addr)
+	if in == nil {
+		return inputText{}
+	}
+	var text inputText
+	for {
+		other, at := t.inputByte(addr + uint64(len(text.bytes)))
+		if other == nil || other.name != in.name || at != first+len(text.bytes) {
+			break
+		}
+		b := other.data[at-other.first]
+		if text.whole = b == 0 && isText(in.name); text.whole {
+			break
+		}
+		text.bytes = append(text.bytes, b)
+	}
+	switch text.name = in.name; {
+	case !text.whole:
+		text.name = fmt.Sprintf("%s[%d:%d]", in.name, first, first+len(text.bytes))
+	case first > 0:
+		text.name = fmt.Sprintf("%s[%d:]", in.name, first)
+	}
+	return text
+}
+
+// isText reports whether an input is an argument or the value of a variable, which a zero ends.
+func isText(name string) bool {
+	return strings.HasPrefix(name, "argv[") || strings.HasPrefix(name, "env[")
+}
+
+// inputByte returns the input a byte of which is at an address of memory, or nil, and the byte's position in it.
+func (t *thread) inputByte(addr uint64) (in *input, at int) {
 	var cells [1]cell
 	t.x.memory.loadCells(t.space, addr, cells[:])
 	if cells[0].term() <= 0 {
-		return nil
+		return nil, 0
 	}
-	n := t.x.terms.node(cells[0].term())
-	if n.op != nodeByte || t.x.inputs[n.a].first+int(n.b) != at || in != nil && t.x.inputs[n.a] != in {
-		return nil
+	b := t.x.terms.lowByte(t.x.terms.byteTerm(cells[0], 0))
+	if b <= 0 || t.x.terms.node(b).op != nodeByte {
+		return nil, 0
 	}
-	return t.x.inputs[n.a]
+	n := t.x.terms.node(b)
+	in = t.x.inputs[n.a]
+	return in, in.first + int(n.b)
 }
 
 // leaveCall ends the call if the function has returned.
@@ -208,18 +237,11 @@ const maxDigits = 18
 // boundNumber builds the bound of a call that returns the end of a number: the bytes before
 // its digits are the same, its digits are digits, and the byte after them is no digit. It
 // reports whether there is a number.
-func (t *thread) boundNumber(c *summarizedCall) bool {
+func (t *thread) boundNumber(c *summarizedCall, text []byte) bool {
 	addr := t.argumentValue(0)
-	text := t.inputByte(addr, 0, nil).data
-	n := len(text) - len(bytes.TrimLeft(text, " \t\n\v\f\r"))
-	if n < len(text) && (text[n] == '-' || text[n] == '+') {
-		n++
-	}
-	digits := 0
-	for n+digits < len(text) && text[n+digits]-'0' < 10 {
-		digits++
-	}
-	if digits == 0 || digits > maxDigits || n+digits == len(text) {
+	text = append(bytes.Clone(text), 0)
+	n, digits := numberDigits(text)
+	if digits == 0 || digits > maxDigits {
 		return false
 	}
 	var cells [1]cell

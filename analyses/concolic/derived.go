@@ -15,9 +15,27 @@ import (
 type Derived struct {
 	Summary
 	// Input is the name of the input that is the argument: its bytes are Input[0] and
-	// following, up to a zero.
+	// following, up to a zero. It is "argv[1][2:]" if the argument begins at byte 2 of an input, and
+	// "stdin[2:9]" if it is known to contain bytes 2 to 8 only: the number must end in these.
 	Input string
 }
+
+// Range returns the input without the part after its name, and the bytes that are the argument; to is -1 if they
+// extend to the zero.
+func (d *Derived) Range() (input string, from, to int) {
+	m := rangeForm().FindStringSubmatch(d.Input)
+	if m == nil {
+		return d.Input, 0, -1
+	}
+	from, _ = strconv.Atoi(m[2])
+	if to = -1; m[3] != "" {
+		to, _ = strconv.Atoi(m[3])
+	}
+	return m[1], from, to
+}
+
+// rangeForm matches an input with a range of bytes.
+var rangeForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(.*)\[([0-9]+):([0-9]*)\]$`) })
 
 // Value is the result for another input: the argument without the zero at its end.
 func (d *Derived) Value(argument []byte) symbolic.Value {
@@ -25,6 +43,8 @@ func (d *Derived) Value(argument []byte) symbolic.Value {
 	switch d.Result {
 	case "number":
 		n = parseNumber(argument)
+	case "unsigned":
+		n = parseUnsigned(argument)
 	case "real":
 		n = parseReal(argument, d.Bits)
 	}
@@ -34,33 +54,56 @@ func (d *Derived) Value(argument []byte) symbolic.Value {
 	return symbolic.Value{Lo: n}
 }
 
+// numberDigits returns where the digits of the number at the beginning of a text begin, and how many there are, as
+// strtol(3) reads it to base 10.
+func numberDigits(text []byte) (at, digits int) {
+	at = len(text) - len(bytes.TrimLeft(text, " \t\n\v\f\r"))
+	if at < len(text) && (text[at] == '-' || text[at] == '+') {
+		at++
+	}
+	for at+digits < len(text) && text[at+digits]-'0' < 10 {
+		digits++
+	}
+	return at, digits
+}
+
+// EndsNumber reports whether the number at the beginning of a text ends before the text does.
+func EndsNumber(text []byte) bool {
+	at, digits := numberDigits(text)
+	return at+digits < len(text)
+}
+
 // parseNumber is strtol(3) to base 10.
 func parseNumber(text []byte) uint64 {
-	text = bytes.TrimLeft(text, " \t\n\v\f\r")
-	negative := bytes.HasPrefix(text, []byte("-"))
-	if negative || bytes.HasPrefix(text, []byte("+")) {
-		text = text[1:]
+	at, digits := numberDigits(text)
+	if at > 0 && text[at-1] == '-' {
+		n, _ := parseDigits(text[at:at+digits], 1<<63)
+		return -n
 	}
-	limit := uint64(1<<63 - 1)
-	if negative {
-		limit++
-	}
-	n := uint64(0)
-	for _, c := range text {
-		if c < '0' || c > '9' {
-			break
-		}
-		d := uint64(c - '0')
-		if n > (limit-d)/10 {
-			n = limit
-			break
-		}
-		n = 10*n + d
-	}
-	if negative {
+	n, _ := parseDigits(text[at:at+digits], 1<<63-1)
+	return n
+}
+
+// parseUnsigned is strtoul(3) to base 10: it negates a number with a minus, unless that is too great.
+func parseUnsigned(text []byte) uint64 {
+	at, digits := numberDigits(text)
+	n, fits := parseDigits(text[at:at+digits], math.MaxUint64)
+	if fits && at > 0 && text[at-1] == '-' {
 		return -n
 	}
 	return n
+}
+
+// parseDigits returns the number that digits are, or limit if it is greater, and reports whether it is not.
+func parseDigits(digits []byte, limit uint64) (n uint64, fits bool) {
+	for _, c := range digits {
+		d := uint64(c - '0')
+		if n > (limit-d)/10 {
+			return limit, false
+		}
+		n = 10*n + d
+	}
+	return n, true
 }
 
 // realForm matches the numbers that strtod(3) reads, without the sign: hexadecimal,

@@ -18,8 +18,9 @@ type Summary struct {
 	// Result is the kind of the result.
 	//
 	// "number" is a symbol for the number at the beginning of the string in the first
-	// argument, "real" one for a floating-point number, and "length" one for the length of
-	// that string. They apply to strings that are inputs from their first byte on.
+	// argument, as strtol(3) reads it, "unsigned" one as strtoul(3) does, "real" one for a
+	// floating-point number, and "length" one for the length of that string. They apply to
+	// strings whose bytes are those of an input, from whichever on.
 	//
 	// "compare", "find" and "search" are expressions over bytes, as is "length" for other
 	// strings: the comparison of the first two arguments, or the position in the first of
@@ -57,7 +58,7 @@ type Summary struct {
 }
 
 // summaryResults are the valid values of Summary.Result.
-var summaryResults = []string{"number", "real", "length", "compare", "find", "search", "lower", "upper", "copy", "opaque", "none"}
+var summaryResults = []string{"number", "unsigned", "real", "length", "compare", "find", "search", "lower", "upper", "copy", "opaque", "none"}
 
 //go:embed summaries.yaml
 var defaultSummaries []byte

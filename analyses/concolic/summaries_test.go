@@ -24,9 +24,34 @@ func TestNumbers(t *testing.T) {
 			t.Errorf("%q: %d, want %d", text, got, int32(want))
 		}
 	}
+	for text, want := range map[string]uint64{
+		"": 0, " +42x": 42, "-7": 1<<64 - 7, "18446744073709551615": 1<<64 - 1, "18446744073709551616": 1<<64 - 1,
+		"-18446744073709551615": 1, "-18446744073709551616": 1<<64 - 1,
+	} {
+		d := Derived{Summary: Summary{Result: "unsigned", Bits: 64}}
+		if got := d.Value([]byte(text)).Lo; got != want {
+			t.Errorf("%q: %d, want %d", text, got, want)
+		}
+	}
 	length := Derived{Summary: Summary{Result: "length", Bits: 64}}
 	if got := length.Value([]byte("four")).Lo; got != 4 {
 		t.Errorf("%d", got)
+	}
+}
+
+func TestRange(t *testing.T) {
+	for input, want := range map[string]string{
+		"argv[1]": "argv[1] 0 -1", "argv[10][2:]": "argv[10] 2 -1", "stdin[3:14]": "stdin 3 14", "file(argv[2])[0:5]": "file(argv[2]) 0 5",
+	} {
+		name, from, to := (&Derived{Input: input}).Range()
+		if got := fmt.Sprint(name, " ", from, " ", to); got != want {
+			t.Errorf("%s: %s, want %s", input, got, want)
+		}
+	}
+	for text, ends := range map[string]bool{"": false, "12": false, "12\n": true, "-": false, "x": true, " 1": false, " +1 ": true} {
+		if EndsNumber([]byte(text)) != ends {
+			t.Errorf("%q: %v", text, !ends)
+		}
 	}
 }
 

@@ -131,10 +131,37 @@ func (t *termStore) extractBytes(of Term, from, bytes int) Term {
 	if from == 0 && t.sizeOf(of) == 8*bytes {
 		return of
 	}
-	if n := t.node(of); n.op == nodeExtract {
+	switch n := t.node(of); n.op {
+	case nodeExtract:
 		return t.extractBytes(n.a, from+int(n.b), bytes)
+	case nodeConcat:
+		switch low := t.sizeOf(n.b) / 8; {
+		case t.sizeOf(n.b)%8 != 0:
+		case from+bytes <= low:
+			return t.extractBytes(n.b, from, bytes)
+		case from >= low:
+			return t.extractBytes(n.a, from-low, bytes)
+		}
 	}
 	return t.addNode(termNode{op: nodeExtract, bits: uint8(8 * bytes), a: of, b: Term(from)})
+}
+
+// lowByte is the term of which a term's low byte is a copy, as far as sizes have changed on the way: instructions that
+// copy bytes load them into wider registers.
+func (t *termStore) lowByte(e Term) Term {
+	for e > 0 {
+		n := t.node(e)
+		resizes := int(n.op) < len(t.rules) && (t.rules[n.op].narrows || t.rules[n.op].widens) && t.sizeOf(n.a) >= 8
+		switch {
+		case n.op == nodeConcat && t.sizeOf(n.b) >= 8:
+			e = n.b
+		case n.op == nodeFit, n.op == nodeSign, n.op == nodeExtract && n.b == 0, resizes:
+			e = n.a
+		default:
+			return e
+		}
+	}
+	return e
 }
 
 // fitSize is a term cut off, or zero-extended.

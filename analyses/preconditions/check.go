@@ -39,7 +39,10 @@ type source struct {
 	name    string // of a variable or a file
 	at      int64  // of a byte
 	derived *concolic.Derived
-	of      *source // the string whose result is derived
+	// of is the input whose bytes from one position to another are the string whose result is derived; a position
+	// of -1 is the end of a text.
+	of       *source
+	from, to int
 }
 
 type sourceKind uint8
@@ -69,8 +72,9 @@ func NewChecker(s *Set) (*Checker, error) {
 // sourceOf finds the source of a symbol.
 func (s *Set) sourceOf(name string) (source, bool) {
 	if d := s.Derived[name]; d != nil {
-		of, ok := sourceOfInput(d.Input)
-		return source{kind: sourceResult, derived: d, of: &of}, ok && (of.kind == sourceArgument || of.kind == sourceVariable)
+		input, from, to := d.Range()
+		of, ok := sourceOfInput(input)
+		return source{kind: sourceResult, derived: d, of: &of, from: from, to: to}, ok
 	}
 	if inner, ok := cutAround(name, "size(", ")"); ok {
 		return source{kind: sourceSize, name: inner}, true
@@ -216,8 +220,8 @@ func (x *source) readValue(in *Input) (symbolic.Value, bool) {
 		}
 		return symbolic.Value{Lo: uint64(text[x.at])}, true
 	case sourceResult:
-		text, ok := x.of.readText(in)
-		return x.derived.Value([]byte(text)), ok
+		text, ok := x.of.readRange(in, x.from, x.to)
+		return x.derived.Value(text), ok && (x.to < 0 || concolic.EndsNumber(text))
 	}
 	content := in.Open(x.name)
 	if content == nil {
@@ -231,6 +235,28 @@ func (x *source) readValue(in *Input) (symbolic.Value, bool) {
 		return symbolic.Value{}, false
 	}
 	return symbolic.Value{Lo: uint64(b[0])}, true
+}
+
+// readRange returns the bytes from one position to another, which is -1 for the end of a text. False: the input lacks some.
+func (x *source) readRange(in *Input, from, to int) ([]byte, bool) {
+	switch x.kind {
+	case sourceArgument, sourceVariable:
+		text, ok := x.readText(in)
+		if to < 0 {
+			to = len(text)
+		}
+		if !ok || from > to || to > len(text) {
+			return nil, false
+		}
+		return []byte(text[from:to]), true
+	}
+	content := in.Open(x.name)
+	if content == nil || to < from {
+		return nil, false
+	}
+	b := make([]byte, to-from)
+	n, _ := content.ReadAt(b, int64(from))
+	return b, n == len(b)
 }
 
 // readText returns an argument or the value of a variable.

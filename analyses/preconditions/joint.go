@@ -14,7 +14,7 @@ const maxJointSymbols = 3
 // comparisons, or from trying the values of few symbols. The rest is for the solver.
 func reduceWithoutSolver(p *symbolic.Pool, terms []*symbolic.Expr) []*symbolic.Expr {
 	for pinned := true; pinned; {
-		terms = enumerateNumbers(p, contingentTerms(assumeComparisons(p, propagateBytes(p, distinctTerms(terms)))))
+		terms = enumerateNumbers(p, contingentTerms(assumeComparisons(p, assumeValues(p, propagateBytes(p, distinctTerms(terms))))))
 		terms, pinned = simplifyJointly(p, terms)
 	}
 	return terms

@@ -8,16 +8,16 @@ import (
 	"github.com/heddle-dmt/heddle/analyses/symbolic"
 )
 
-// lowBits returns the symbols of which terms use only some low bits, and the number of these, which is at least that
-// of the highest one used. Symbols are in the order of their first use.
-func lowBits(terms []*symbolic.Expr) (symbols []*symbolic.Expr, bits map[*symbolic.Expr]int) {
-	bits = map[*symbolic.Expr]int{}
-	use := func(s *symbolic.Expr, n int) {
-		if _, known := bits[s]; !known {
-			symbols = append(symbols, s)
-		}
-		bits[s] = max(bits[s], n)
-	}
+// partsUsed are the symbols of terms, in the order of their first use, and the only part that terms use of each: its
+// lowest bits, or the integer to which it is converted; nil: all of it.
+type partsUsed struct {
+	pool    *symbolic.Pool
+	symbols []*symbolic.Expr
+	parts   map[*symbolic.Expr]*symbolic.Expr
+}
+
+func findParts(p *symbolic.Pool, terms []*symbolic.Expr) *partsUsed {
+	u := &partsUsed{pool: p, parts: map[*symbolic.Expr]*symbolic.Expr{}}
 	seen := map[*symbolic.Expr]bool{}
 	var visit func(e *symbolic.Expr)
 	visit = func(e *symbolic.Expr) {
@@ -27,9 +27,11 @@ func lowBits(terms []*symbolic.Expr) (symbols []*symbolic.Expr, bits map[*symbol
 		seen[e] = true
 		switch {
 		case e.Op == symbolic.Symbol:
-			use(e, e.Bits)
-		case e.Op == symbolic.Extract && e.A.Op == symbolic.Symbol:
-			use(e.A, e.Low+e.Bits)
+			u.add(e, nil)
+		case e.Op == symbolic.Extract && e.A.Op == symbolic.Symbol && e.Low+e.Bits < e.A.Bits:
+			u.add(e.A, p.Extract(e.A, 0, e.Low+e.Bits))
+		case e.Op == symbolic.FToInt && e.A.Op == symbolic.Symbol:
+			u.add(e.A, e)
 		default:
 			visit(e.A)
 			visit(e.B)
@@ -39,53 +41,77 @@ func lowBits(terms []*symbolic.Expr) (symbols []*symbolic.Expr, bits map[*symbol
 	for _, t := range terms {
 		visit(t)
 	}
-	return symbols, bits
+	return u
 }
 
-// narrowSymbols maps symbols to others, of as many bits as are used of them.
-type narrowSymbols map[*symbolic.Expr]*symbolic.Expr
+// add notes the use of a part of a symbol.
+func (u *partsUsed) add(s, part *symbolic.Expr) {
+	had, known := u.parts[s]
+	switch {
+	case !known:
+		u.symbols = append(u.symbols, s)
+	case had == nil || part == nil || had.Op != part.Op || part.Op != symbolic.Extract && part != had:
+		part = nil
+	case had.Bits > part.Bits:
+		part = had
+	}
+	u.parts[s] = part
+}
+
+// narrowSymbols maps symbols to others, which stand for the only part that is used of them.
+type narrowSymbols struct {
+	pool   *symbolic.Pool
+	narrow map[*symbolic.Expr]*symbolic.Expr
+	parts  map[string]*symbolic.Expr // by the names of narrow symbols
+}
+
+func (n *narrowSymbols) add(wide, part *symbolic.Expr, name string) {
+	n.narrow[wide] = n.pool.Symbol(name, part.Bits)
+	n.parts[name] = part
+}
 
 // apply puts the narrow symbols into terms.
-func (n narrowSymbols) apply(p *symbolic.Pool, terms []*symbolic.Expr) []*symbolic.Expr {
-	return p.ReplaceAll(terms, func(e *symbolic.Expr) *symbolic.Expr {
-		if e.Op != symbolic.Extract || n[e.A] == nil {
+func (n *narrowSymbols) apply(terms []*symbolic.Expr) []*symbolic.Expr {
+	return n.pool.ReplaceAll(terms, func(e *symbolic.Expr) *symbolic.Expr {
+		switch narrow := n.narrow[e.A]; {
+		case narrow == nil:
 			return nil
+		case e.Op == symbolic.Extract:
+			return n.pool.Extract(narrow, e.Low, e.Bits)
+		default:
+			return narrow
 		}
-		return p.Extract(n[e.A], e.Low, e.Bits)
 	})
 }
 
-// undo puts the bits of the symbols that the narrow ones stand for into terms.
-func (n narrowSymbols) undo(p *symbolic.Pool, terms []*symbolic.Expr) []*symbolic.Expr {
-	bits := map[string]*symbolic.Expr{}
-	for wide, narrow := range n {
-		bits[narrow.Name] = p.Extract(wide, 0, narrow.Bits)
-	}
-	return p.SubstituteAll(terms, func(name string) *symbolic.Expr { return bits[name] })
+// undo puts the parts for which narrow symbols stand into terms.
+func (n *narrowSymbols) undo(terms []*symbolic.Expr) []*symbolic.Expr {
+	return n.pool.SubstituteAll(terms, func(name string) *symbolic.Expr { return n.parts[name] })
 }
 
 // extend makes an assignment of values to wide symbols one to the narrow symbols as well.
-func (n narrowSymbols) extend(a symbolic.Assignment) symbolic.Assignment {
-	wide := map[string]string{}
-	for w, narrow := range n {
-		wide[narrow.Name] = w.Name
-	}
+func (n *narrowSymbols) extend(a symbolic.Assignment) symbolic.Assignment {
+	e := symbolic.NewEvaluator(a)
 	return func(name string) (symbolic.Value, bool) {
-		if w, known := wide[name]; known {
-			name = w
+		if part := n.parts[name]; part != nil {
+			v, err := e.Value(part)
+			return v, err == nil
 		}
 		return a(name)
 	}
 }
 
-// narrowed makes narrow symbols for the symbols of which terms use only some bits. The rules about symbols, such as
-// those about bounds and single values, then apply to these bits.
-func narrowed(p *symbolic.Pool, terms []*symbolic.Expr) narrowSymbols {
-	n := narrowSymbols{}
-	symbols, bits := lowBits(terms)
-	for _, s := range symbols {
-		if bits[s] < s.Bits {
-			n[s] = p.Symbol(fmt.Sprintf("%s[%d:0]", s.Name, bits[s]-1), bits[s])
+func newNarrowSymbols(p *symbolic.Pool) *narrowSymbols {
+	return &narrowSymbols{pool: p, narrow: map[*symbolic.Expr]*symbolic.Expr{}, parts: map[string]*symbolic.Expr{}}
+}
+
+// narrowed makes narrow symbols for the symbols of which terms use only a part. The rules about symbols, such as
+// those about bounds and single values, then apply to this part.
+func narrowed(p *symbolic.Pool, terms []*symbolic.Expr) *narrowSymbols {
+	n, used := newNarrowSymbols(p), findParts(p, terms)
+	for _, s := range used.symbols {
+		if part := used.parts[s]; part != nil {
+			n.add(s, part, part.String())
 		}
 	}
 	return n
@@ -95,17 +121,16 @@ func narrowed(p *symbolic.Pool, terms []*symbolic.Expr) narrowSymbols {
 // atoi(3), which these bits are: compilers inline atoi as a call of strtol. It returns the recorded values of the
 // symbols, of which recorded are those before.
 func (s *Set) NameNumbers(p *symbolic.Pool, recorded symbolic.Assignment) symbolic.Assignment {
-	n, derived := narrowSymbols{}, maps.Clone(s.Derived)
-	symbols, bits := lowBits(s.Terms)
-	for _, symbol := range symbols {
-		d := s.Derived[symbol.Name]
-		if symbol.Bits <= 32 || bits[symbol] > 32 || d == nil || d.Result != "number" {
+	n, derived, used := newNarrowSymbols(p), maps.Clone(s.Derived), findParts(p, s.Terms)
+	for _, symbol := range used.symbols {
+		d, part := s.Derived[symbol.Name], used.parts[symbol]
+		if d == nil || d.Result != "number" || symbol.Bits != 64 || part == nil || part.Op != symbolic.Extract || part.Bits > 32 {
 			continue
 		}
-		name := "atoi(" + d.Input + ")"
+		name := fmt.Sprintf("atoi(%s)", d.Input)
 		derived[name] = &concolic.Derived{Summary: concolic.Summary{Function: "atoi", Result: "number", Bits: 32}, Input: d.Input}
-		n[symbol] = p.Symbol(name, 32)
+		n.add(symbol, p.Extract(symbol, 0, 32), name)
 	}
-	s.Terms, s.Derived = n.apply(p, s.Terms), derived
+	s.Terms, s.Derived = n.apply(s.Terms), derived
 	return n.extend(recorded)
 }

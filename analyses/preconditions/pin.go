@@ -42,6 +42,29 @@ func substitutePins(p *symbolic.Pool, terms []*symbolic.Expr) (pins, rest []*sym
 	return pins, contingentTerms(assumeComparisons(p, distinctTerms(rest)))
 }
 
+// assumeValues replaces, inside other terms, expressions to which the terms give a value.
+func assumeValues(p *symbolic.Pool, terms []*symbolic.Expr) []*symbolic.Expr {
+	values := map[*symbolic.Expr]*symbolic.Expr{}
+	var others []*symbolic.Expr
+	for _, t := range terms {
+		if givesValue(t) {
+			values[t.A] = t.B
+		} else {
+			others = append(others, t)
+		}
+	}
+	if len(values) == 0 {
+		return terms
+	}
+	others = p.ReplaceAll(others, func(e *symbolic.Expr) *symbolic.Expr { return values[e] })
+	return distinctTerms(replaceOthers(terms, others, givesValue))
+}
+
+// givesValue reports whether a term gives an expression a value.
+func givesValue(t *symbolic.Expr) bool {
+	return t.Op == symbolic.Eq && t.A.Op != symbolic.Const && t.B.Op == symbolic.Const
+}
+
 // assumeComparisons replaces, inside other terms, comparisons that the terms themselves
 // state or whose truth follows from the bounds they state.
 func assumeComparisons(p *symbolic.Pool, terms []*symbolic.Expr) []*symbolic.Expr {
@@ -70,14 +93,14 @@ func assumeComparisons(p *symbolic.Pool, terms []*symbolic.Expr) []*symbolic.Exp
 		}
 		return nil
 	})
-	return distinctTerms(replaceNonPlain(terms, others))
+	return distinctTerms(replaceOthers(terms, others, isPlainComparison))
 }
 
-// replaceNonPlain replaces the terms that are not plain comparisons by others, in order.
-func replaceNonPlain(terms, others []*symbolic.Expr) []*symbolic.Expr {
+// replaceOthers replaces the terms that are not to stay by others, in order.
+func replaceOthers(terms, others []*symbolic.Expr, stays func(*symbolic.Expr) bool) []*symbolic.Expr {
 	out := slices.Clone(terms)
 	for i, t := range terms {
-		if !isPlainComparison(t) {
+		if !stays(t) {
 			out[i], others = others[0], others[1:]
 		}
 	}

@@ -19,8 +19,8 @@ const DefaultLimit = 500_000
 func Simplify(p *symbolic.Pool, terms []*symbolic.Expr, recorded symbolic.Assignment, limit uint) []*symbolic.Expr {
 	narrow := narrowed(p, terms)
 	z := &simplifier{pool: p, solver: smt.New(limit), evaluator: symbolic.NewEvaluator(narrow.extend(recorded)), limit: limit}
-	terms = z.simplifyGroups(independentGroups(reduceWithoutSolver(p, narrow.apply(p, terms))))
-	return sortByteTerms(narrow.undo(p, terms))
+	terms = z.simplifyGroups(independentGroups(reduceWithoutSolver(p, narrow.apply(terms))))
+	return sortByteTerms(narrow.undo(terms))
 }
 
 // distinctTerms removes repeated terms and splits conjunctions.
