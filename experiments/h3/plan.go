@@ -31,13 +31,13 @@ func newPlan(r *symtrace.Result, s schedule.Schedule, v schedule.Values, m model
 	for i := range r.Threads {
 		t := guided.Thread{ID: r.Threads[i].ID}
 		for _, c := range r.Threads[i].Calls {
-			t.Calls = append(t.Calls, guided.Call{After: c.After, Entry: arch.Addr(c.Entry), Return: arch.Addr(c.Return), Name: c.Name})
+			t.Calls = append(t.Calls, guidedCall(&c))
 		}
 		if i == 0 && prior == 0 {
 			t.Calls[0].After-- // the last instruction shows where the part ends
 		}
-		if l := r.Threads[i].Last; l != nil {
-			t.Calls = append(t.Calls, guided.Call{After: r.Threads[i].LastAfter, Entry: arch.Addr(r.Threads[i].LastEntry), Name: l.Name})
+		if r.Threads[i].Last != nil {
+			t.Calls = append(t.Calls, guidedCall(&r.Threads[i].LastCall))
 		}
 		p.plan.Threads = append(p.plan.Threads, t)
 	}
@@ -46,6 +46,10 @@ func newPlan(r *symtrace.Result, s schedule.Schedule, v schedule.Values, m model
 	}
 	p.plan.Last = p.lastThreads()
 	return p.plan
+}
+
+func guidedCall(c *symtrace.Call) guided.Call {
+	return guided.Call{After: c.After, Entry: arch.Addr(c.Entry), Return: arch.Addr(c.Return), Name: c.Name}
 }
 
 // addStep adds a step, or lengthens the one before it.

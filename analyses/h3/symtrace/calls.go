@@ -102,7 +102,7 @@ type functionCall struct {
 
 // noteLastCall notes the call in which a thread's path ends.
 func (w *threadExec) noteLastCall(c *functionCall) {
-	w.Last, w.LastAfter, w.LastEntry = &c.Function, c.After, c.Entry
+	w.Last, w.LastCall = &c.Function, c.Call
 }
 
 // endInCall is where a thread does not come back.

@@ -53,10 +53,10 @@ type ThreadTrace struct {
 	ID     arch.ThreadID
 	Ending Ending
 	Calls  []Call
-	// Last is the call that is not over, LastAfter and LastEntry as in Call.
-	Last      *Function
-	LastAfter uint64
-	LastEntry uint64
+	// Last is the function of a call that is not over where the path ends, or nil, and LastCall that
+	// call. Under another schedule it may return before the process ends.
+	Last     *Function
+	LastCall Call
 	// Message is the text of an assertion that failed.
 	Message string
 	// Instructions is how many were followed.
