@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path"
 	"slices"
 	"strings"
 	"time"
@@ -54,7 +53,7 @@ var (
 	errNotFollowed = errs.Define("reproduce-path-not-followed",
 		"the threads cannot be followed along their paths: {reason}",
 		"The threads do something after the second one is created that the symbolic execution does not support, or the trace is another program's; docs/reproduce.md lists the limits.",
-		"Record the run with heddle record --env LD_BIND_NOW=1 if the reason is the dynamic linker. Otherwise record another failing run; if the reason is the same, the program is beyond the limits.")
+		"Record another failing run; if the reason is the same, the program is beyond the limits. Link it with -static if the thread is in the dynamic linker.")
 )
 
 // Options of Reproduce.
@@ -334,9 +333,6 @@ func (r *Recording) explainPath(err error) string {
 		return err.Error()
 	}
 	names := r.begin.names
-	if m := names.imageAt(at.PC); m != nil && strings.HasPrefix(path.Base(m.path), "ld-linux") {
-		return fmt.Sprintf("thread %d is in the dynamic linker, which looks up a function at its first call; record the run with --env LD_BIND_NOW=1", at.Thread)
-	}
 	return fmt.Sprintf("thread %d in %s, after %d instructions: %v", at.Thread, names.describePlace(at.PC), at.Instructions, at.Err)
 }
 

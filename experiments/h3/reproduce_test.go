@@ -79,13 +79,15 @@ var bugs = []bug{
 }
 
 // build is the buggy form of a program.
-func build(t *testing.T, name string) string {
+func build(t *testing.T, name string) string { return buildVariant(t, name, true) }
+
+func buildVariant(t *testing.T, name string, static bool) string {
 	t.Helper()
 	p, err := suite.Find(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	bin, err := p.Build(suite.Variant{Form: suite.Buggy, Optimize: 2, Static: true, Debug: true})
+	bin, err := p.Build(suite.Variant{Form: suite.Buggy, Optimize: 2, Static: static, Debug: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -237,20 +239,26 @@ func TestReproduces(t *testing.T) {
 			continue
 		}
 		t.Run(b.program, func(t *testing.T) {
-			bin, found := build(t, b.program), 0
-			right := rightOutput(t, b, bin)
-			for seed := uint64(1); seed <= 400 && found < seeds(b); seed++ {
-				path, failure, failed := record(t, b, bin, seed, right)
-				if !failed {
-					continue
-				}
-				found++
-				check(t, b, stripped(t, path, 0), seed, failure, right)
-			}
-			if found < seeds(b) {
-				t.Errorf("%d of 400 seeds fail by %s", found, b.class)
-			}
+			reproduceSeeds(t, b, build(t, b.program))
 		})
+	}
+}
+
+// reproduceSeeds reproduces failing runs of a program.
+func reproduceSeeds(t *testing.T, b *bug, bin string) {
+	t.Helper()
+	found := 0
+	right := rightOutput(t, b, bin)
+	for seed := uint64(1); seed <= 400 && found < seeds(b); seed++ {
+		path, failure, failed := record(t, b, bin, seed, right)
+		if !failed {
+			continue
+		}
+		found++
+		check(t, b, stripped(t, path, 0), seed, failure, right)
+	}
+	if found < seeds(b) {
+		t.Errorf("%d of 400 seeds fail by %s", found, b.class)
 	}
 }
 

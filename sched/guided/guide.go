@@ -224,7 +224,7 @@ func (g *Guide) isStepDone(s *Step) bool {
 		return true
 	case s.Until == Exits: // an exit that waits continues where another thread waits for it
 		return p.done >= s.Calls && p.inside && p.blocked
-	case p.done > s.Calls || p.done == s.Calls && !p.inside && p.hasReached(s) && s.Until == Place:
+	case p.done > s.Calls || p.done == s.Calls && p.hasReached(s) && s.Until == Place:
 		return true
 	}
 	return s.Until == Waits && p.done == s.Calls && p.inside && p.blocked

@@ -31,18 +31,22 @@ type toyThread struct {
 }
 
 // pc is 16 for each letter, or in a function.
-func (t *toyThread) pc() arch.Addr {
-	if t.at < len(t.program) && !isOwn(t.program[t.at]) {
-		entry := map[byte]arch.Addr{'L': entryLock, 'U': entryUnlock}[t.program[t.at]]
-		return entry + arch.Addr(t.inside)
+func (t *toyThread) pc() arch.Addr { return addrOf(t.program, t.at) + arch.Addr(t.inside) }
+
+// addrOf is where a letter begins: two calls in a row are like a call by a stub, which ends where
+// the function begins.
+func addrOf(program string, at int) arch.Addr {
+	switch {
+	case at == len(program) || isOwn(program[at]):
+		return arch.Addr(16 * at)
+	case program[at] == 'L':
+		return entryLock
 	}
-	return t.own()
+	return entryUnlock
 }
 
 // isOwn reports whether a letter is an instruction of the thread's own.
 func isOwn(letter byte) bool { return letter == '.' || letter == '2' }
-
-func (t *toyThread) own() arch.Addr { return arch.Addr(16 * t.at) }
 
 type toy struct {
 	threads []*toyThread
@@ -92,11 +96,7 @@ func planOf(programs []string) *Plan {
 				since++
 				continue
 			}
-			entry := arch.Addr(entryLock)
-			if program[at] == 'U' {
-				entry = entryUnlock
-			}
-			t.Calls = append(t.Calls, Call{After: since, Entry: entry, Return: arch.Addr(16 * (at + 1)), Name: program[at : at+1]})
+			t.Calls = append(t.Calls, Call{After: since, Entry: addrOf(program, at), Return: addrOf(program, at+1), Name: program[at : at+1]})
 			since = 0
 		}
 		p.Threads = append(p.Threads, t)
@@ -234,6 +234,20 @@ func TestPlacesAfterCalls(t *testing.T) {
 		if got := play(t, programs, g); !slices.Equal(got, want) || g.Why() != "" {
 			t.Errorf("%v, want %v: %s", got, want, g.Why())
 		}
+	}
+}
+
+// A step may end between two calls without an instruction between them.
+func TestPlacesBetweenCalls(t *testing.T) {
+	programs := []string{".LU.", ".L.U"}
+	p := planOf(programs)
+	waits := place(1, programs[1], 1)
+	waits.Until = Waits
+	p.Steps = []Step{place(0, programs[0], 2), waits, place(0, programs[0], 4), place(1, programs[1], 4)}
+	g := New(p)
+	want := []string{"1.0", "1.1", "2.0", "1.2", "1.3", "2.1", "2.2", "2.3"}
+	if got := play(t, programs, g); !slices.Equal(got, want) || g.Why() != "" {
+		t.Errorf("%v, want %v: %s", got, want, g.Why())
 	}
 }
 

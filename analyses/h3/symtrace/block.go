@@ -19,6 +19,7 @@ type block struct {
 	locked []bool
 	// accesses counts the loads and stores of each instruction, by number from 1.
 	accesses []int
+	stub     *lazyStub // that begins with it, or nil
 }
 
 type blockKey struct {
@@ -45,7 +46,7 @@ func (b *pass) liftBlock(pc uint64, instructions, size int) (*block, error) {
 	if err != nil {
 		return nil, err
 	}
-	x := &block{Block: lifted, key: k, code: code[:lifted.Size]}
+	x := &block{Block: lifted, key: k, code: code[:lifted.Size], stub: b.image.lazyStubAt(pc)}
 	x.scanStatements()
 	b.blocks[k] = x
 	return x, nil

@@ -125,6 +125,9 @@ func (w *threadExec) executeStep() error {
 	if err != nil {
 		return err
 	}
+	if b.stub != nil {
+		return w.passStub(pc, b.stub)
+	}
 	return w.runBlock(b)
 }
 
