@@ -68,8 +68,8 @@ func (r *Recording) haltAtCheckpoint(ctx context.Context, after uint64) (*startP
 	}
 	from := r.begin.image
 	image := &symtrace.Image{
-		Threads: threads, LastThread: halt.Last(), Functions: from.Functions, Objects: from.Objects, ThreadBlock: from.ThreadBlock,
-		ThreadPointer: from.ThreadPointer, BlockStart: from.BlockStart, Stack: from.Stack, ThreadID: from.ThreadID,
+		Threads: threads, LastThread: halt.Last(), Functions: from.Functions, Objects: from.Objects,
+		NewThread: from.NewThread,
 	}
 	fillFromMachine(image, halt)
 	return &startPoint{image, r.begin.thread, halt.Instructions, halt.Decisions(), halt, r.begin.names}, nil

@@ -3,6 +3,7 @@ package h3
 import (
 	"cmp"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -57,20 +58,10 @@ func newStartPoint(ctx context.Context, r *machine.Replay, file, root string) (*
 	}
 	defer clone.Close()
 	n := readSymbolNames(clone.Mappings(), root)
-	image := &symtrace.Image{Functions: n.functions, Objects: n.objects, ThreadPointer: uint64(clone.TLS())}
-	const below, above = 4096, 4096
-	image.BlockStart = (image.ThreadPointer - below) &^ 7
-	image.ThreadBlock = make([]byte, below+above)
-	clone.Peek(arch.Addr(image.BlockStart), image.ThreadBlock)
-	image.Stack = uint64(clone.Stack())
-	if at := uint64(clone.ThreadID()); at > image.ThreadPointer {
-		image.ThreadID = at - image.ThreadPointer
-	}
+	image := &symtrace.Image{Functions: n.functions, Objects: n.objects, NewThread: newThread(clone)}
 	for _, v := range n.variables {
 		if v.name == singleThreaded {
-			c := symtrace.Piece{Addr: v.Addr, Content: make([]byte, v.Size)}
-			clone.Peek(arch.Addr(c.Addr), c.Content)
-			image.ChangedByCreate = append(image.ChangedByCreate, c)
+			image.ChangedByCreate = append(image.ChangedByCreate, clone.piece(v.Addr, v.Size))
 		}
 	}
 	from := clone.Instructions - min(clone.Instructions, window)
@@ -90,6 +81,34 @@ func newStartPoint(ctx context.Context, r *machine.Replay, file, root string) (*
 	fillFromMachine(image, halt)
 	return &startPoint{image: image, thread: halt.Thread(), instructions: halt.Instructions, halt: halt, names: n}, nil
 }
+
+// newThread is the memory of a thread that is about to be made.
+func newThread(clone *PausedRun) symtrace.NewThread {
+	const below, above = 4096, 4096
+	n := symtrace.NewThread{Pointer: uint64(clone.TLS()), Stack: uint64(clone.Stack())}
+	n.Block = clone.piece((n.Pointer-below)&^7, below+above)
+	if at := uint64(clone.ThreadID()); at > n.Pointer {
+		n.ID = at - n.Pointer
+	}
+	// glibc, sysdeps/x86_64/nptl/tls.h: the second word at the thread pointer points to the vector's
+	// entry 0. An entry has two words; the first word of the entry before is the number of the last.
+	const vector, entry, mostModules = 8, 16, 1 << 12
+	if at := clone.word(n.Pointer + vector); at != 0 {
+		if last := clone.word(at - entry); last <= mostModules {
+			n.Modules = clone.piece(at-entry, entry*(last+2))
+		}
+	}
+	return n
+}
+
+// piece is the content of memory at an address.
+func (h *PausedRun) piece(at, size uint64) symtrace.Piece {
+	p := symtrace.Piece{Addr: at, Content: make([]byte, size)}
+	h.Peek(arch.Addr(at), p.Content)
+	return p
+}
+
+func (h *PausedRun) word(at uint64) uint64 { return binary.LittleEndian.Uint64(h.piece(at, 8).Content) }
 
 // fillFromMachine fills an image from a halted machine.
 func fillFromMachine(image *symtrace.Image, halt *PausedRun) {

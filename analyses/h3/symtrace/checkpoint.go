@@ -109,18 +109,8 @@ var calleeSaved = [...]int{3, 5, 12, 13, 14, 15}
 func (w *threadExec) restoreCalleeSaved(end paths.Position) error {
 	m := w.machine
 	m.Memory = privateMemory{w.memory.Fork()}
-	for at := w.at; at.Block < end.Block; {
-		pc, _ := w.path.PCAt(at)
-		m.State.SetWord(vex.OffsetRIP, pc)
-		n, size := w.path.Remaining(at)
-		b, err := w.pass.liftBlock(pc, n, size)
-		if err != nil {
-			return err
-		}
-		if _, _, err = m.Run(b.Block); err != nil {
-			return fmt.Errorf("thread %d cannot be followed out of the call that it is in at the checkpoint: %w", w.ID, err)
-		}
-		at = w.path.Advance(at, max(1, m.Count))
+	if err := w.runBetween(&m, w.at, end); err != nil {
+		return fmt.Errorf("thread %d cannot be followed out of the call that it is in at the checkpoint: %w", w.ID, err)
 	}
 	for _, r := range calleeSaved {
 		w.machine.State.SetWord(vex.OffsetRAX+8*r, m.State.Word(vex.OffsetRAX+8*r))

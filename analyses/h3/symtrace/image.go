@@ -30,17 +30,8 @@ type Image struct {
 	Objects []Object
 	// Mapped are the mapped ranges of memory, by address.
 	Mapped []Range
-	// ThreadBlock is the memory round the thread pointer of the first thread that
-	// the program makes, when it begins, and ThreadPointer that pointer.
-	ThreadBlock   []byte
-	ThreadPointer uint64
-	BlockStart    uint64
-	// Stack is the stack pointer with which that thread begins: the others have the
-	// same place in their pages.
-	Stack uint64
-	// ThreadID is where a thread's number is, relative to its pointer; 0: it is not
-	// known.
-	ThreadID uint64
+	// NewThread is the memory of the first thread that the program makes, when it begins.
+	NewThread NewThread
 	// ChangedByCreate are the variables of the C library that the first creation of a thread
 	// changes, with their later content.
 	ChangedByCreate []Piece
@@ -48,11 +39,28 @@ type Image struct {
 	heaps map[Range][]Object // by mapping, as far as they were asked for
 }
 
+// NewThread is memory that the C library has prepared for a thread. Other threads have the same, at
+// other addresses.
+type NewThread struct {
+	// Pointer is the thread pointer, and Block the memory round it.
+	Pointer uint64
+	Block   Piece
+	// Modules is the vector of the addresses of thread-local variables by module, dtv in glibc.
+	Modules Piece
+	// Stack is the stack pointer with which the thread begins: that of others has the same place
+	// in its page.
+	Stack uint64
+	// ID is where the thread's number is, relative to the pointer; 0: it is not known.
+	ID uint64
+}
+
 // Piece is some content of memory.
 type Piece struct {
 	Addr    uint64
 	Content []byte
 }
+
+func (p *Piece) has(addr uint64) bool { return addr-p.Addr < uint64(len(p.Content)) }
 
 // Range is addresses from Start to below End.
 type Range struct{ Start, End uint64 }

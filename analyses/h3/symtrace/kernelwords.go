@@ -12,7 +12,7 @@ import (
 // The kernel's state of connections is in words of memory outside of any program: threads share
 // them as they share variables, and the passes find out which.
 const (
-	kernelWords   = 0x3000_0000_0000
+	kernelWords   = 1 << 48
 	kernelObjects = kernelWords + 1<<40 // signals, which are objects and no words
 	wordDistance  = 64                  // so that nothing shares a granule
 	wordBits      = 64

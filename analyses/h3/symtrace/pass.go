@@ -120,14 +120,18 @@ func (b *pass) barrierCount(w *threadExec, at uint64) int {
 }
 
 // Where threads have the memory that the loader and the allocator give them: no other memory is
-// there.
+// there. As in a run it is between the program and its libraries, and what a thread allocates is
+// below its stack: some functions of libraries compare addresses.
 const (
-	ownMemory = 0x1000_0000_0000
+	ownMemory = 0x6000_0000_0000
 	ownSize   = 1 << 36
-	ownHeap   = 1 << 35
-	ownBlock  = 1 << 34 // of the thread pointer
-	ownNames  = 1 << 33 // of large expressions
+	ownHeap   = 0
+	ownNames  = 8 << 32 // of large expressions
+	ownStack  = 10 << 32
+	ownBlock  = 12 << 32 // of the thread pointer
 	ownReturn = 0xdead_0000
+
+	ownModules = 13 << 32
 )
 
 func (b *pass) isAllocated(addr uint64) bool {
@@ -175,7 +179,7 @@ func (b *pass) createThread(parent *threadExec, start, arg *symbolic.Expr) *thre
 	id := b.nextThreadID(start)
 	b.startedThreads[id] = true
 	w := b.newThread(id)
-	w.initThreadBlock(parent.memory)
+	w.initNewThread(parent.memory)
 	b.byPointer[w.threadPointer()] = w
 	parent.children = append(parent.children, w)
 	w.machine.State, w.memory, w.fixed = parent.machine.State, parent.memory.Fork(), maps.Clone(parent.fixed)

@@ -90,8 +90,8 @@ func newProgram(t *testing.T, source string) *program {
 			join:   {Name: "pthread_join", Role: Synchronize, Op: event.OpJoin},
 			fail:   {Name: "__assert_fail", Role: Fail},
 		},
-		Mapped:      []Range{{code, code + pageBytes}, {data, data + pageBytes}, {stack, stack + pageBytes}},
-		ThreadBlock: make([]byte, 128), ThreadPointer: 0x500040, BlockStart: 0x500000,
+		Mapped:    []Range{{code, code + pageBytes}, {data, data + pageBytes}, {stack, stack + pageBytes}},
+		NewThread: NewThread{Block: Piece{0x500000, make([]byte, 128)}, Pointer: 0x500040},
 	}
 	for offset, value := range map[int]uint64{
 		vex.OffsetRIP: create, offsetRSP: stack + 0x800, offsetRDI: data + 0x10, vex.OffsetRAX + 8*2: worker, vex.OffsetRAX + 8*1: 7,

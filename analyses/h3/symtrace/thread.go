@@ -340,22 +340,29 @@ func (w *threadExec) ownBase() uint64 { return ownMemory + ownSize*uint64(w.numb
 
 // threadPointer is the thread pointer of a thread that was made, which is its pthread_t.
 func (w *threadExec) threadPointer() uint64 {
-	return w.ownBase() + ownBlock + w.pass.image.ThreadPointer%symmem.PageSize
+	return w.ownBase() + ownBlock + w.pass.image.NewThread.Pointer%symmem.PageSize
 }
 
-// initThreadBlock writes the thread's identity where the C library keeps it.
-func (w *threadExec) initThreadBlock(mem *symmem.Memory) {
-	image, pointer := w.pass.image, w.threadPointer()
-	at := pointer - (image.ThreadPointer - image.BlockStart)
-	for i := 0; i+8 <= len(image.ThreadBlock); i += 8 {
-		word := image.ThreadBlock[i : i+8]
-		if symmem.ValueOf(word).Lo == image.ThreadPointer {
-			word = wordBytes(pointer)
+// initNewThread writes what the C library prepares for a thread.
+func (w *threadExec) initNewThread(mem *symmem.Memory) {
+	n := &w.pass.image.NewThread
+	pointer := w.threadPointer()
+	moved := func(addr uint64) uint64 {
+		switch {
+		case n.Block.has(addr):
+			return addr - n.Pointer + pointer
+		case n.Modules.has(addr):
+			return addr - n.Modules.Addr + w.ownBase() + ownModules
 		}
-		mem.Write(at+uint64(i), word)
+		return addr
 	}
-	if image.ThreadID != 0 {
-		mem.Write(pointer+image.ThreadID, wordBytes(uint64(w.ID))[:4])
+	for _, p := range []*Piece{&n.Block, &n.Modules} {
+		for i := 0; i+8 <= len(p.Content); i += 8 {
+			mem.Write(moved(p.Addr+uint64(i)), wordBytes(moved(symmem.ValueOf(p.Content[i:i+8]).Lo)))
+		}
+	}
+	if n.ID != 0 {
+		mem.Write(pointer+n.ID, wordBytes(uint64(w.ID))[:4])
 	}
 }
 
@@ -374,9 +381,7 @@ func (w *threadExec) enterFunction(start, arg *symbolic.Expr) {
 		w.finished = true // it never came so far
 		return
 	}
-	stack := w.stackPointerAt(first)
-	w.memory.Write(stack, wordBytes(w.returnAddress))
-	w.machine.State.SetWord(offsetRSP, stack)
+	w.makeStack(first)
 	w.at = first
 	w.Calls = []Call{{Return: start.Value.Lo, Name: "start"}}
 	w.addEvent(model.Event{Kind: model.Begin}, false)
