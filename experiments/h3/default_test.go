@@ -38,3 +38,94 @@ func TestProgramsInCPlusPlus(t *testing.T) {
 		t.Run(b.args, func(t *testing.T) { reproduceSeeds(t, b, bin) })
 	}
 }
+
+// asking has threads ask for the time, by each call for it, and sleep. Added is less than it should
+// be if both threads read it before one has written it.
+const asking = `
+#include <assert.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/select.h>
+#include <sys/time.h>
+#include <time.h>
+static time_t begin;
+static int added;
+static void *body(void *arg)
+{
+	for (int i = 0; i < 5; i++) {
+		struct timespec now, unit;
+		struct timeval day, while_ = {0, 100};
+		clock_gettime(CLOCK_MONOTONIC, &now);
+		clock_getres(CLOCK_REALTIME, &unit);
+		gettimeofday(&day, 0);
+		if (time(0) - begin > 60 || day.tv_sec < begin || unit.tv_nsec != 1)
+			break;
+		int seen = added;
+		poll(0, 0, 1);
+		added = seen + 1;
+		select(0, 0, 0, 0, &while_);
+	}
+	return arg;
+}
+int main(void)
+{
+	pthread_t threads[2];
+	begin = time(0);
+	pthread_create(&threads[0], 0, body, 0);
+	pthread_create(&threads[1], 0, body, 0);
+	pthread_join(threads[0], 0);
+	pthread_join(threads[1], 0);
+	assert(added == 10);
+	return 0;
+}`
+
+// polling loses the last byte if the thread that polls finds nothing before the last byte is sent,
+// and the end after it.
+const polling = `
+#include <assert.h>
+#include <poll.h>
+#include <pthread.h>
+#include <unistd.h>
+static int ends[2], received, ended;
+static void *nothing(void *arg) { return arg; }
+static void *send_(void *arg)
+{
+	for (char c = 0; c < 3; c++)
+		if (write(ends[1], &c, 1) != 1)
+			return arg;
+	ended = 1;
+	return arg;
+}
+static void *receive(void *arg)
+{
+	struct pollfd from = {.fd = ends[0], .events = POLLIN};
+	char c;
+	for (;;) {
+		if (poll(&from, 1, 0) == 1)
+			received += read(ends[0], &c, 1);
+		else if (ended)
+			return arg;
+	}
+}
+int main(void)
+{
+	pthread_t threads[2];
+	pthread_create(&threads[0], 0, nothing, 0);
+	pthread_join(threads[0], 0);
+	if (pipe(ends))
+		return 1;
+	pthread_create(&threads[0], 0, send_, 0);
+	pthread_create(&threads[1], 0, receive, 0);
+	pthread_join(threads[0], 0);
+	pthread_join(threads[1], 0);
+	assert(received == 3);
+	return 0;
+}`
+
+// What clocks show and which descriptors are ready is not in a branch trace.
+func TestTimeAndPoll(t *testing.T) {
+	b := &bug{class: machine.FailureAssertion, sched: sched.Options{Policy: sched.Random, Quantum: 50}}
+	reproduceSeeds(t, b, gcctest.C(t, asking, "-O2"))
+	b.sched.Quantum = 400
+	reproduceSeeds(t, b, gcctest.C(t, polling, "-O2"))
+}

@@ -113,7 +113,7 @@ func (h *PausedRun) word(at uint64) uint64 { return binary.LittleEndian.Uint64(h
 // fillFromMachine fills an image from a halted machine.
 func fillFromMachine(image *symtrace.Image, halt *PausedRun) {
 	image.Peek = func(addr uint64, b []byte) int { return halt.Peek(arch.Addr(addr), b) }
-	image.CPUID = halt.CPUID
+	image.CPUID, image.Clock = halt.CPUID, halt.task.ClockNS
 	image.File = func(name string) (*symtrace.File, unix.Errno) {
 		content, stat, errno := halt.File(name)
 		return &symtrace.File{Content: content, Stat: stat}, errno

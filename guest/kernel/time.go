@@ -19,7 +19,17 @@ func (k *Kernel) cyclesToNS(c arch.Cycles) int64 {
 // kernels have 250 a second.
 const tickNS = 4e6
 
-// clock reads a clock in nanoseconds.
+// ClockNS is the time of a clock (clock_gettime(2)) in nanoseconds as the thread would read it; an
+// unknown clock has 0.
+func (t *Task) ClockNS(id int32) int64 {
+	ns, errno := t.readClock(id)
+	if errno != 0 {
+		return 0
+	}
+	return ns
+}
+
+// readClock reads a clock in nanoseconds.
 func (t *Task) readClock(id int32) (int64, unix.Errno) {
 	k := t.k
 	switch id {

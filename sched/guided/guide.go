@@ -107,6 +107,7 @@ type Guide struct {
 	before  arch.ThreadID   // the thread of the quantum before
 	slice   follow.Distance // that is under way
 	detours int
+	fired   int // timers, since a thread has run
 	why     string
 }
 
@@ -240,9 +241,10 @@ func (g *Guide) Next(c *sched.Cluster, timer arch.Cycles, hasTimer bool) (sched.
 	for g.next < len(g.plan.Steps) && g.isStepDone(&g.plan.Steps[g.next]) {
 		g.next++
 	}
-	if hasTimer && timer <= c.Makespan() {
+	if hasTimer && (timer <= c.Makespan() || g.awaitsTimer(c)) {
 		return sched.Quantum{}, sched.FireTimer
 	}
+	g.fired = 0
 	t, w, core := g.chooseThread(c)
 	g.running, g.slice = t, w
 	core = follow.PlaceOn(c, t, core)
@@ -251,6 +253,29 @@ func (g *Guide) Next(c *sched.Cluster, timer arch.Cycles, hasTimer bool) (sched.
 		g.before = t
 	}
 	return w.Quantum(core, t), sched.Run
+}
+
+// maxFired is how many timers may fire while no thread runs.
+const maxFired = 64
+
+// awaitsTimer reports whether time is to pass: the thread of the step waits, maybe because it
+// sleeps, and threads could run only out of their turn.
+func (g *Guide) awaitsTimer(c *sched.Cluster) bool {
+	if g.next == len(g.plan.Steps) || g.fired == maxFired || follow.IsRunnable(c, g.plan.Steps[g.next].Thread) || g.threadInCall(c) != arch.NoThread {
+		return false
+	}
+	g.fired++
+	return true
+}
+
+// threadInCall is a thread that can continue within a call, or NoThread.
+func (g *Guide) threadInCall(c *sched.Cluster) arch.ThreadID {
+	for i := range g.plan.Threads {
+		if t := g.plan.Threads[i].ID; follow.IsRunnable(c, t) && g.progressOf(t).inside {
+			return t
+		}
+	}
+	return arch.NoThread
 }
 
 // chooseThread returns the thread that runs next, how far, and where. While the thread of a step
@@ -264,10 +289,8 @@ func (g *Guide) chooseThread(c *sched.Cluster) (arch.ThreadID, follow.Distance, 
 		return s.Thread, g.remainingDistance(s), s.Core
 	}
 	g.detours++
-	for i := range g.plan.Threads {
-		if t := g.plan.Threads[i].ID; follow.IsRunnable(c, t) && g.progressOf(t).inside {
-			return t, follow.Distance{Instructions: 1}, arch.NoCore
-		}
+	if t := g.threadInCall(c); t != arch.NoThread {
+		return t, follow.Distance{Instructions: 1}, arch.NoCore
 	}
 	for i := g.next + 1; i < len(g.plan.Steps); i++ {
 		if s := &g.plan.Steps[i]; follow.IsRunnable(c, s.Thread) && !g.isStepDone(s) && !g.hasEarlierStep(i) {

@@ -139,7 +139,7 @@ func (r *round) resolveAddress(at *symbolic.Expr, size int) (target, bool) {
 	}
 	p := r.pass.pool
 	index := p.LShr(p.Sub(at, p.Word(o.Addr, 64)), p.Word(uint64(bits.TrailingZeros(uint(size))), 64))
-	if count := o.Size / uint64(size); !r.pass.isBelow(index, count) {
+	if count := o.Size / uint64(size); !r.pass.pool.IsBelow(index, count, r.pass.namedExprs) {
 		if r.err = r.assumeCondition(p.ULT(index, p.Word(count, 64))); r.err != nil {
 			return target{}, false
 		}

@@ -24,6 +24,9 @@ type Image struct {
 	CPUID      func(leaf, subleaf uint32) [4]uint32
 	// File finds the file of a name, as the program would open it.
 	File func(name string) (*File, unix.Errno)
+	// Clock reads a clock (clock_gettime(2)), in nanoseconds; an unknown one has 0. Without it all
+	// have 0.
+	Clock func(id int32) int64
 	// Functions are the functions that are not followed, by their first address.
 	Functions map[uint64]Function
 	// Objects are variables in memory, by address.

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/heddle-dmt/heddle/analyses/h3/paths"
 	"github.com/heddle-dmt/heddle/analyses/h3/symtrace/sharing"
 	"github.com/heddle-dmt/heddle/analyses/h3/symtrace/symmem"
@@ -149,7 +151,7 @@ func (b *pass) newThread(id arch.ThreadID) *threadExec {
 		w.path = &paths.Track{Profile: b.profile}
 	}
 	w.machine.Memory, w.machine.CPUID, w.machine.MXCSR = w, b.image.CPUID, 0x1f80
-	w.machine.TSC = func() uint64 { return 0 }
+	w.machine.TSC = func() uint64 { return w.readClock(unix.CLOCK_MONOTONIC) }
 	w.clocks = make([]int, len(b.paths)+maxThreads)
 	w.heap, w.files = w.ownBase()+ownHeap, map[uint64]openFile{}
 	return w

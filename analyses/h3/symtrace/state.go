@@ -54,6 +54,7 @@ type threadState struct {
 	syscallAt          paths.Position
 	syscallInterrupted bool
 	deferredErr        error
+	askedTime          bool // it has asked for the time
 	files              map[uint64]openFile
 	openedCount        uint64
 

@@ -72,7 +72,8 @@ var usedArguments = map[uint64]int{
 	unix.SYS_LSEEK: 3, unix.SYS_FSTAT: 2, unix.SYS_STAT: 2, unix.SYS_NEWFSTATAT: 4, unix.SYS_MMAP: 6, unix.SYS_PWRITE64: 4,
 	unix.SYS_FCNTL: 3, unix.SYS_SOCKET: 3, unix.SYS_SOCKETPAIR: 4, unix.SYS_PIPE: 1, unix.SYS_PIPE2: 2, unix.SYS_CONNECT: 1,
 	unix.SYS_ACCEPT: 1, unix.SYS_ACCEPT4: 1, unix.SYS_RECVFROM: 5, unix.SYS_SENDTO: 4, unix.SYS_SHUTDOWN: 2, unix.SYS_SETSOCKOPT: 1,
-	unix.SYS_CLOCK_GETTIME: 2, unix.SYS_GETTIMEOFDAY: 1, unix.SYS_KILL: 2, unix.SYS_TGKILL: 3, unix.SYS_RT_SIGTIMEDWAIT: 3,
+	unix.SYS_TIME: 1, unix.SYS_CLOCK_GETTIME: 2, unix.SYS_CLOCK_GETRES: 2, unix.SYS_GETTIMEOFDAY: 2,
+	unix.SYS_POLL: 3, unix.SYS_PPOLL: 3, unix.SYS_SELECT: 5, unix.SYS_PSELECT6: 5, unix.SYS_KILL: 2, unix.SYS_TGKILL: 3, unix.SYS_RT_SIGTIMEDWAIT: 3,
 }
 
 // dispatchSyscall carries out a system call and sets its result.
@@ -82,6 +83,10 @@ func (w *threadExec) dispatchSyscall(number uint64, args *[6]uint64) error {
 		return w.socketCall(number, args)
 	case unix.SYS_KILL, unix.SYS_TGKILL, unix.SYS_RT_SIGTIMEDWAIT:
 		return w.signalCall(number, args)
+	case unix.SYS_TIME, unix.SYS_CLOCK_GETTIME, unix.SYS_CLOCK_GETRES, unix.SYS_GETTIMEOFDAY:
+		return w.timeCall(number, args)
+	case unix.SYS_POLL, unix.SYS_PPOLL, unix.SYS_SELECT, unix.SYS_PSELECT6:
+		return w.pollCall(number, args)
 	}
 	switch number {
 	case unix.SYS_RT_SIGRETURN:
@@ -113,12 +118,6 @@ func (w *threadExec) syscallResult(number uint64, args *[6]uint64) (uint64, erro
 		return uint64(w.ID), nil
 	case unix.SYS_WRITE:
 		return args[2], nil
-	case unix.SYS_CLOCK_GETTIME:
-		w.writeClock(args[1], 1)
-		return 0, nil
-	case unix.SYS_GETTIMEOFDAY:
-		w.writeClock(args[0], 1000)
-		return 0, nil
 	case unix.SYS_EXIT, unix.SYS_EXIT_GROUP:
 		w.endPath(Returned)
 		return 0, nil
@@ -140,16 +139,6 @@ func (w *threadExec) syscallResult(number uint64, args *[6]uint64) (uint64, erro
 		return w.fileCall(number, args)
 	}
 	return 0, errNoMeaning(number)
-}
-
-// writeClock writes the time: seconds, and units of the given number of nanoseconds. The time that
-// clocks show depends on the schedule, and no path determines it: a thread's clock advances by a
-// nanosecond with each of its instructions.
-func (w *threadExec) writeClock(to, unit uint64) {
-	const some, second = 1000, 1_000_000_000
-	w.otherOutcomes++ // it may have been another time
-	w.kernelWrite(to, wordBytes(some+w.Instructions/second))
-	w.kernelWrite(to+8, wordBytes(w.Instructions%second/unit))
 }
 
 // errno is the kernel's return value for an error.

@@ -63,6 +63,9 @@ func (e *PathError) Error() string {
 func (e *PathError) Unwrap() error { return e.Err }
 
 func (w *threadExec) pathError(err error) error {
+	if wrong, ok := err.(errOffPath); ok && w.askedTime {
+		err = fmt.Errorf("%s; it has asked for the time before, which depends on the schedule", wrong.why)
+	}
 	return &PathError{w.ID, w.Instructions, w.currentPC(), err}
 }
 
