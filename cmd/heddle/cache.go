@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"strings"
 	"text/tabwriter"
@@ -247,7 +248,10 @@ func (a *app) cacheCommand() *cobra.Command {
 	}
 	show := &cobra.Command{
 		Use: "show DIR ENTRY", Short: "Print an entry: its preconditions and its schedule", Args: files(2),
-		RunE: func(_ *cobra.Command, args []string) error { return a.withEntry(args[0], args[1], a.showEntry) },
+	}
+	full := show.Flags().Bool("full", false, "all terms and operations, not a page of them")
+	show.RunE = func(_ *cobra.Command, args []string) error {
+		return a.withEntry(args[0], args[1], func(_ *cache.Cache, e *cache.Entry) error { return a.showEntry(e, *full) })
 	}
 	remove := &cobra.Command{
 		Use: "rm DIR ENTRY", Short: "Remove an entry", Args: files(2),
@@ -412,8 +416,8 @@ func (a *app) withEntry(dir, name string, do func(*cache.Cache, *cache.Entry) er
 	return do(store, e)
 }
 
-func (a *app) showEntry(_ *cache.Cache, e *cache.Entry) error {
-	if err := a.scheduleSummary(e.File); err != nil {
+func (a *app) showEntry(e *cache.Entry, full bool) error {
+	if err := e.File.WriteSummary(a.stdout); err != nil {
 		return err
 	}
 	set, err := preconditions.Parse(e.File.Preconditions, symbolic.NewPool())
@@ -424,8 +428,17 @@ func (a *app) showEntry(_ *cache.Cache, e *cache.Entry) error {
 	if len(e.File.Varying) > 0 {
 		fmt.Fprintf(a.stdout, "may differ    %s\n", strings.Join(e.File.Varying, " "))
 	}
-	fmt.Fprintf(a.stdout, "preconditions:\n  %s\n\n", strings.Join(set.Texts(), "\n  "))
-	return a.scheduleLines(e.File)
+	if full {
+		fmt.Fprintf(a.stdout, "preconditions:\n  %s\n\n", strings.Join(set.Texts(), "\n  "))
+		return e.File.WriteLines(a.stdout, math.MaxInt)
+	}
+	lines, cut := set.Page()
+	fmt.Fprintf(a.stdout, "preconditions:\n  %s\n", strings.Join(lines, "\n  "))
+	if cut > 0 {
+		fmt.Fprintf(a.stdout, "%d terms were cut or left out; --full prints all\n", cut)
+	}
+	fmt.Fprintln(a.stdout)
+	return e.File.WriteLines(a.stdout, 40)
 }
 
 var errCacheEntry = errs.Define("cache-entry-unreadable",

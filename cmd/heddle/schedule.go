@@ -2,10 +2,9 @@ package main
 
 import (
 	"context"
-	"fmt"
+	"math"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -17,7 +16,6 @@ import (
 	"github.com/heddle-dmt/heddle/internal/cli"
 	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/internal/machine"
-	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/sched/enforce"
 )
 
@@ -218,20 +216,7 @@ func (a *app) scheduleCompute(ctx context.Context, f *computeFlags, path string)
 	if err := peregrine.Save(file, f.output); err != nil {
 		return err
 	}
-	return a.scheduleSummary(file)
-}
-
-// scheduleSummary prints the kind and the size of a schedule, and how much of it was pruned.
-func (a *app) scheduleSummary(f *hybrid.File) error {
-	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "kind\t%s\nprogram\t%s\nseed\t%d\ncores\t%d\n", f.Kind, strings.Join(f.Args, " "), f.Seed, f.Cores)
-	fmt.Fprintf(w, "threads\t%d\noperations\t%d\n", len(f.Schedule.Threads), len(f.Schedule.Operations))
-	fmt.Fprintf(w, "constraints\t%d\n", len(f.Schedule.Constraints))
-	if f.Kind != "sync" {
-		fmt.Fprintf(w, "races\t%d\nunpruned\t%d\nby subsumption\t%d\nby reduction\t%d\n",
-			f.Counts.Races, f.Counts.Unpruned, f.Counts.Subsumed, f.Counts.Reduced)
-	}
-	return w.Flush()
+	return file.WriteSummary(a.stdout)
 }
 
 func (a *app) scheduleShowCommand() *cobra.Command {
@@ -242,36 +227,10 @@ func (a *app) scheduleShowCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := a.scheduleSummary(f); err != nil {
+			if err := f.WriteSummary(a.stdout); err != nil {
 				return err
 			}
-			return a.scheduleLines(f)
+			return f.WriteLines(a.stdout, math.MaxInt)
 		},
 	}
-}
-
-// scheduleLines prints operations and constraints, one a line.
-func (a *app) scheduleLines(f *hybrid.File) error {
-	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
-	s := f.Schedule
-	for i := range s.Operations {
-		o := &s.Operations[i]
-		fmt.Fprintf(w, "%d\tthread %s\t%s\t%s\t= %d\n", i, s.Threads[o.Thread], o.Part, s.Describe(i), o.Result)
-	}
-	point := func(p *event.Point) string {
-		if p.PC == 0 {
-			return fmt.Sprintf("thread %s operation %d", s.Threads[p.Thread], p.Done)
-		}
-		return fmt.Sprintf("thread %s <%#x, %d branches, %d instructions after operation %d>", s.Threads[p.Thread], uint64(p.PC),
-			p.Branches, p.Instructions, p.Done-1)
-	}
-	for i := range s.Constraints {
-		c := &s.Constraints[i]
-		note := ""
-		if i < len(f.Notes) && f.Notes[i] != "" {
-			note = "# " + f.Notes[i]
-		}
-		fmt.Fprintf(w, "constraint %d\t%s\tbefore\t%s\t%s\n", i, point(&c.First), point(&c.Second), note)
-	}
-	return w.Flush()
 }

@@ -1,0 +1,53 @@
+package hybrid
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/heddle-dmt/heddle/recorder/event"
+)
+
+// WriteSummary writes the kind and the size of a schedule, and how much of it was pruned, for a reader.
+func (f *File) WriteSummary(to io.Writer) error {
+	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "kind\t%s\nprogram\t%s\nseed\t%d\ncores\t%d\n", f.Kind, strings.Join(f.Args, " "), f.Seed, f.Cores)
+	fmt.Fprintf(w, "threads\t%d\noperations\t%d\n", len(f.Schedule.Threads), len(f.Schedule.Operations))
+	fmt.Fprintf(w, "constraints\t%d\n", len(f.Schedule.Constraints))
+	if f.Kind != "sync" {
+		fmt.Fprintf(w, "races\t%d\nunpruned\t%d\nby subsumption\t%d\nby reduction\t%d\n",
+			f.Counts.Races, f.Counts.Unpruned, f.Counts.Subsumed, f.Counts.Reduced)
+	}
+	return w.Flush()
+}
+
+// WriteLines writes operations and constraints for a reader, one a line and of each at most a number, and then how many
+// it has left out.
+func (f *File) WriteLines(to io.Writer, most int) error {
+	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
+	s := f.Schedule
+	for i := range s.Operations[:min(most, len(s.Operations))] {
+		o := &s.Operations[i]
+		fmt.Fprintf(w, "%d\tthread %s\t%s\t%s\t= %d\n", i, s.Threads[o.Thread], o.Part, s.Describe(i), o.Result)
+	}
+	point := func(p *event.Point) string {
+		if p.PC == 0 {
+			return fmt.Sprintf("thread %s operation %d", s.Threads[p.Thread], p.Done)
+		}
+		return fmt.Sprintf("thread %s <%#x, %d branches, %d instructions after operation %d>", s.Threads[p.Thread], uint64(p.PC),
+			p.Branches, p.Instructions, p.Done-1)
+	}
+	for i := range s.Constraints[:min(most, len(s.Constraints))] {
+		c := &s.Constraints[i]
+		note := ""
+		if i < len(f.Notes) && f.Notes[i] != "" {
+			note = "# " + f.Notes[i]
+		}
+		fmt.Fprintf(w, "constraint %d\t%s\tbefore\t%s\t%s\n", i, point(&c.First), point(&c.Second), note)
+	}
+	if o, c := len(s.Operations)-most, len(s.Constraints)-most; max(o, c) > 0 {
+		fmt.Fprintf(w, "and %d operations and %d constraints more\n", max(o, 0), max(c, 0))
+	}
+	return w.Flush()
+}
