@@ -47,7 +47,7 @@ func (t *termStore) gatherTerm(cells []cell, value symbolic.Value) Term {
 	case c == 0 || c.byteIndex() == 0 && c.size() == n:
 		return c.term()
 	}
-	return t.extractBytes(c.term(), c.byteIndex(), n)
+	return max(t.extractBytes(c.term(), c.byteIndex(), n), 0) // a constant depends on no input
 }
 
 // joinParts concatenates bytes of several terms.

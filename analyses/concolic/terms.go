@@ -131,6 +131,9 @@ func (t *termStore) extractBytes(of Term, from, bytes int) Term {
 	if from == 0 && t.sizeOf(of) == 8*bytes {
 		return of
 	}
+	if of < 0 {
+		return t.constantTerm(valueBytes(t.literals[-of-1].value, from, bytes), 8*bytes)
+	}
 	switch n := t.node(of); n.op {
 	case nodeExtract:
 		return t.extractBytes(n.a, from+int(n.b), bytes)
