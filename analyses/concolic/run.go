@@ -361,8 +361,10 @@ func (r *blockRun) runDirtyMemory(s *vex.Dirty) {
 		cells := make([]cell, s.MemSize)
 		r.x.memory.loadCells(r.space, addr.Lo, cells)
 		for _, c := range cells {
-			if c != 0 {
-				part := r.terms.extractBytes(c.term(), c.byteIndex(), 1)
+			if c == 0 {
+				continue
+			}
+			if part := r.terms.extractBytes(c.term(), c.byteIndex(), 1); part > 0 {
 				r.fixToRecorded(r.recordedValue(part), part, Fixed, s.Callee)
 			}
 		}
