@@ -129,3 +129,88 @@ func TestTimeAndPoll(t *testing.T) {
 	b.sched.Quantum = 400
 	reproduceSeeds(t, b, gcctest.C(t, polling, "-O2"))
 }
+
+// popping frees what it takes; a push that another one overtakes brings freed memory back.
+const popping = `
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdlib.h>
+struct node {
+	struct node *next;
+};
+static struct node *volatile head;
+static sem_t pushed;
+static void *push(void *arg)
+{
+	for (int i = 0; i < 3; i++) {
+		struct node *n = malloc(sizeof *n), *next = head;
+		n->next = next;
+		head = n;
+		sem_post(&pushed);
+	}
+	return arg;
+}
+static void *pop(void *arg)
+{
+	for (int i = 0; i < 6; i++) {
+		sem_wait(&pushed);
+		struct node *n = head;
+		if (!n)
+			abort();
+		head = n->next;
+		free(n);
+	}
+	return arg;
+}
+int main(void)
+{
+	pthread_t threads[3];
+	sem_init(&pushed, 0, 0);
+	pthread_create(&threads[0], 0, push, 0);
+	pthread_create(&threads[1], 0, push, 0);
+	pthread_create(&threads[2], 0, pop, 0);
+	for (int i = 0; i < 3; i++)
+		pthread_join(threads[i], 0);
+	return 0;
+}`
+
+// releasing has two threads give up the last reference to memory.
+const releasing = `
+#include <pthread.h>
+#include <stdlib.h>
+static pthread_barrier_t start;
+static volatile int references;
+static char *content;
+static void *release(void *arg)
+{
+	for (int round = 0; round < 5; round++) {
+		if (arg) {
+			references = 2;
+			content = malloc(2000);
+		}
+		pthread_barrier_wait(&start);
+		references--;
+		if (references == 0)
+			free(content);
+		pthread_barrier_wait(&start);
+	}
+	return arg;
+}
+int main(void)
+{
+	pthread_t threads[2];
+	pthread_barrier_init(&start, 0, 2);
+	pthread_create(&threads[0], 0, release, 0);
+	pthread_create(&threads[1], 0, release, &start);
+	pthread_join(threads[0], 0);
+	pthread_join(threads[1], 0);
+	return 0;
+}`
+
+// A schedule frees nothing twice if the recorded run did not, and does if that was its failure.
+func TestMemoryThatIsFreedTwice(t *testing.T) {
+	b := &bug{class: machine.FailureAssertion, sched: finest}
+	reproduceSeeds(t, b, gcctest.C(t, popping, "-O2"))
+	b.sched = fine
+	reproduceCount(t, b, gcctest.C(t, releasing, "-O2"), 2)
+}

@@ -369,10 +369,10 @@ func (r *Recording) buildTrace(l *limiter, out *Outcome, o *Options, how traceOp
 			out.messages = append(out.messages, t.Message)
 			out.Failure.Text = t.Message
 		}
-		aborts = aborts || t.Last != nil && (t.Last.Role == symtrace.Fail || t.Last.Role == symtrace.Stop)
+		aborts = aborts || t.Ending == symtrace.Failed || t.Last != nil && (t.Last.Role == symtrace.Fail || t.Last.Role == symtrace.Stop)
 	}
 	if !aborts {
-		return errNotFollowed.New("none of them ends with a failed assertion, so the branch traces are incomplete")
+		return errNotFollowed.New("none of them ends with a failed assertion, an exit or a double free: the C library ended the run for another reason, or the branch traces are incomplete")
 	}
 	return nil
 }

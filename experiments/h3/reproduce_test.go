@@ -247,9 +247,15 @@ func TestReproduces(t *testing.T) {
 // reproduceSeeds reproduces failing runs of a program.
 func reproduceSeeds(t *testing.T, b *bug, bin string) {
 	t.Helper()
+	reproduceCount(t, b, bin, seeds(b))
+}
+
+// reproduceCount reproduces a number of failing runs.
+func reproduceCount(t *testing.T, b *bug, bin string, count int) {
+	t.Helper()
 	found := 0
 	right := rightOutput(t, b, bin)
-	for seed := uint64(1); seed <= 400 && found < seeds(b); seed++ {
+	for seed := uint64(1); seed <= 400 && found < count; seed++ {
 		path, failure, failed := record(t, b, bin, seed, right)
 		if !failed {
 			continue
@@ -257,7 +263,7 @@ func reproduceSeeds(t *testing.T, b *bug, bin string) {
 		found++
 		check(t, b, stripped(t, path, 0), seed, failure, right)
 	}
-	if found < seeds(b) {
+	if found < count {
 		t.Errorf("%d of 400 seeds fail by %s", found, b.class)
 	}
 }

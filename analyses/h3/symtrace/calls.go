@@ -61,6 +61,9 @@ func (w *threadExec) simulateCall(pc uint64, f Function) error {
 	case Unwind:
 		return w.unwindToCleanup(c)
 	}
+	if !c.returned && allocates[f.Role] && w.aborts() {
+		return w.endInAllocator(c)
+	}
 	if !c.returned || f.Role == Stop || f.Role == StopThread || f.Role == Fail {
 		return w.endInCall(c)
 	}
@@ -122,6 +125,9 @@ func (w *threadExec) endInCall(c *functionCall) error {
 		}
 	default:
 		w.endPath(InCall)
+		if c.Role == Free {
+			return w.freeMemory()
+		}
 	}
 	return nil
 }
@@ -155,7 +161,7 @@ func (w *threadExec) callResult(c *functionCall) (*symbolic.Expr, error) {
 	case Argument:
 		return w.callArgument(int(c.Value)), nil
 	case Free:
-		w.noteFreedLocks()
+		return p.Word(0, 64), w.freeMemory()
 	case Allocate, Calloc:
 		size, err := w.constantArgument(1)
 		if err == nil && c.Role == Calloc {

@@ -108,7 +108,7 @@ var calleeSaved = [...]int{3, 5, 12, 13, 14, 15}
 // rest of the call is executed on private memory for that: it pops them from its stack.
 func (w *threadExec) restoreCalleeSaved(end paths.Position) error {
 	m := w.machine
-	m.Memory = privateMemory{w.memory.Fork()}
+	m.Memory = symmem.Known{Memory: w.memory.Fork()}
 	if err := w.runBetween(&m, w.at, end); err != nil {
 		return fmt.Errorf("thread %d cannot be followed out of the call that it is in at the checkpoint: %w", w.ID, err)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/heddle-dmt/heddle/analyses/h3/symtrace/flows"
 	"github.com/heddle-dmt/heddle/analyses/symbolic"
 )
 
@@ -117,8 +118,8 @@ func (w *threadExec) finishPoll(at uint64, fds []byte, set int) error {
 
 // hasReceivable is that there is something to receive, or its end, or that there is not.
 func (w *threadExec) hasReceivable(d descriptor, has bool) *symbolic.Expr {
-	p, from := w.pass.pool, direction{d.connection, 1 - d.side}
-	received, sent := w.loadWord(wordReceived(from.connection, from.side)), w.loadWord(wordSent(from.connection, from.side))
+	p, from := w.pass.pool, flows.Direction{Connection: d.connection, Side: 1 - d.side}
+	received, sent := w.loadWord(wordReceived(from.Connection, from.Side)), w.loadWord(wordSent(from.Connection, from.Side))
 	count := p.ZeroExt(p.Extract(sent, 0, closedBit), wordBits)
 	is := p.Or(p.Extract(sent, closedBit, 1), p.ULT(received, count))
 	if has {

@@ -6,30 +6,13 @@ import (
 	"github.com/heddle-dmt/heddle/analyses/vex"
 )
 
-// privateMemory is a copy of memory whose writes no one else sees.
-type privateMemory struct{ *symmem.Memory }
-
-// Load is vex.Memory's.
-func (a privateMemory) Load(addr uint64, p []byte) error {
-	if !a.Read(addr, p) {
-		return errSymbolic
-	}
-	return nil
-}
-
-// Store is vex.Memory's.
-func (a privateMemory) Store(addr uint64, p []byte) error {
-	a.Write(addr, p)
-	return nil
-}
-
 // makeStack gives a thread the stack that it has where its path reaches a position, the call of its
 // function. The code before that is not followed, but it is executed on private memory, as functions
 // of the C library take other branches for strings with another alignment within cache lines and
 // pages, and as the frames of its callers matter where exceptions are thrown.
 func (w *threadExec) makeStack(end paths.Position) {
 	top := w.ownBase() + ownStack + w.pass.image.NewThread.Stack%symmem.PageSize
-	m, memory := w.machine, privateMemory{w.memory.Fork()}
+	m, memory := w.machine, symmem.Known{Memory: w.memory.Fork()}
 	m.Memory = memory
 	m.State.SetWord(offsetRSP, top)
 	m.State.SetWord(vex.OffsetRAX+8*8, w.threadPointer()) // where clone keeps the argument

@@ -6,6 +6,7 @@ import (
 
 	"github.com/heddle-dmt/heddle/analyses/h3/model"
 	"github.com/heddle-dmt/heddle/analyses/h3/paths"
+	"github.com/heddle-dmt/heddle/analyses/h3/symtrace/flows"
 	"github.com/heddle-dmt/heddle/analyses/h3/symtrace/symmem"
 	"github.com/heddle-dmt/heddle/analyses/symbolic"
 	"github.com/heddle-dmt/heddle/analyses/vex"
@@ -37,7 +38,7 @@ type threadState struct {
 	coordinates   []Coordinate
 	conditions    []model.Condition
 	children      []*threadExec
-	sentPieces    []sentPiece
+	sentPieces    []flows.Piece
 	raisedSignals []uint64 // signals to the process
 	fileLengths   []fileLength
 	waysTaken     []int // ways that were taken, of all choices

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/heddle-dmt/heddle/analyses/h3/symtrace/flows"
 	"github.com/heddle-dmt/heddle/analyses/symbolic"
 )
 
@@ -121,31 +122,31 @@ func (w *threadExec) streamCall(number uint64, d descriptor, args *[6]uint64) er
 
 // closeStream ends the bytes that a side sends.
 func (w *threadExec) closeStream(d descriptor) error {
-	own := direction{d.connection, d.side}
-	return w.withEachValue(w.loadWord(wordSent(own.connection, own.side)), func(w *threadExec, at uint64) error {
-		w.noteSent(sentPiece{direction: own, ends: true})
-		w.storeWord(wordSent(own.connection, own.side), w.pass.pool.Word(at|1<<closedBit, wordBits))
+	own := flows.Direction{Connection: d.connection, Side: d.side}
+	return w.withEachValue(w.loadWord(wordSent(own.Connection, own.Side)), func(w *threadExec, at uint64) error {
+		w.noteSent(flows.Piece{Direction: own, Ends: true})
+		w.storeWord(wordSent(own.Connection, own.Side), w.pass.pool.Word(at|1<<closedBit, wordBits))
 		return w.completeSyscall(0)
 	})
 }
 
 // noteSent notes a piece that a thread sends.
-func (w *threadExec) noteSent(s sentPiece) {
+func (w *threadExec) noteSent(s flows.Piece) {
 	if w.forcedOntoPath == 0 {
 		w.sentPieces = append(w.sentPieces, s)
-		w.pass.flows.addPiece(&s)
+		w.pass.flows.Add(&s)
 	}
 }
 
 // sendBytes is write(2) and its relatives: all is taken, or the other side is closed.
 func (w *threadExec) sendBytes(d descriptor, from, size uint64) error {
-	own, other := direction{d.connection, d.side}, direction{d.connection, 1 - d.side}
+	own, other := flows.Direction{Connection: d.connection, Side: d.side}, flows.Direction{Connection: d.connection, Side: 1 - d.side}
 	var ways []func(*threadExec)
 	way := func(do func(*threadExec) error) {
 		ways = append(ways, func(w *threadExec) { w.deferredErr = do(w) })
 	}
 	way(func(w *threadExec) error {
-		return w.withEachValue(w.loadWord(wordSent(own.connection, own.side)), func(w *threadExec, at uint64) error {
+		return w.withEachValue(w.loadWord(wordSent(own.Connection, own.Side)), func(w *threadExec, at uint64) error {
 			content := make([]byte, size)
 			if !w.readConstants(from, content) {
 				w.endUntilNextPass("what it sends depends on what it read")
@@ -154,14 +155,14 @@ func (w *threadExec) sendBytes(d descriptor, from, size uint64) error {
 			if err := w.assumeRoom(own, at+size); err != nil {
 				return err
 			}
-			w.noteSent(sentPiece{direction: own, at: at, bytes: content})
-			w.storeWord(wordSent(own.connection, own.side), w.pass.pool.Word(at+size, wordBits))
+			w.noteSent(flows.Piece{Direction: own, At: at, Bytes: content})
+			w.storeWord(wordSent(own.Connection, own.Side), w.pass.pool.Word(at+size, wordBits))
 			return w.completeSyscall(size)
 		})
 	})
-	if f := w.pass.flows[other]; f != nil && f.closed {
+	if f := w.pass.flows[other]; f != nil && f.Closed {
 		way(func(w *threadExec) error {
-			s := w.loadWord(wordSent(other.connection, other.side))
+			s := w.loadWord(wordSent(other.Connection, other.Side))
 			if err := w.addCondition(w.pass.pool.Extract(s, closedBit, 1)); err != nil {
 				return err
 			}
@@ -172,16 +173,16 @@ func (w *threadExec) sendBytes(d descriptor, from, size uint64) error {
 }
 
 // assumeRoom assumes that enough bytes were received that there is room for the rest.
-func (w *threadExec) assumeRoom(d direction, end uint64) error {
+func (w *threadExec) assumeRoom(d flows.Direction, end uint64) error {
 	room := uint64(roomOfSocket)
-	if d.connection >= firstPair {
+	if d.Connection >= firstPair {
 		room = roomOfPipe
 	}
 	if end <= room {
 		return nil
 	}
 	p := w.pass.pool
-	return w.assumeCondition(p.ULE(p.Word(end-room, wordBits), w.loadWord(wordReceived(d.connection, d.side))))
+	return w.assumeCondition(p.ULE(p.Word(end-room, wordBits), w.loadWord(wordReceived(d.Connection, d.Side))))
 }
 
 // readConstants reads bytes on behalf of the kernel; false: some are not known.
@@ -209,17 +210,17 @@ func (w *threadExec) receiveBytes(d descriptor, to, size, flags uint64) error {
 	if flags&^(unix.MSG_PEEK|unix.MSG_NOSIGNAL) != 0 {
 		return fmt.Errorf("a message is received with the flags %#x, which are not supported", flags)
 	}
-	from := direction{d.connection, 1 - d.side}
-	return w.withEachValue(w.loadWord(wordReceived(from.connection, from.side)), func(w *threadExec, at uint64) error {
+	from := flows.Direction{Connection: d.connection, Side: 1 - d.side}
+	return w.withEachValue(w.loadWord(wordReceived(from.Connection, from.Side)), func(w *threadExec, at uint64) error {
 		r := &receipt{from: from, at: at, to: to, size: size, peek: flags&unix.MSG_PEEK != 0}
-		r.there = w.loadWord(wordSent(from.connection, from.side))
+		r.there = w.loadWord(wordSent(from.Connection, from.Side))
 		return w.tryAlternatives(r.possibleCounts(w))
 	})
 }
 
 // receipt is a thread that receives, from byte at on, when so much is there.
 type receipt struct {
-	from     direction
+	from     flows.Direction
 	at       uint64
 	to, size uint64
 	peek     bool
@@ -242,15 +243,15 @@ func (r *receipt) possibleCounts(w *threadExec) []func(*threadExec) {
 			ways = append(ways, func(w *threadExec) { w.deferredErr = r.receiveCount(w, n, when, result) })
 		}
 	}
-	if end := r.at + r.size; uint64(len(f.bytes)) >= end {
+	if end := r.at + r.size; uint64(len(f.Bytes)) >= end {
 		way(r.size, p.ULE(p.Word(end, wordBits), count), r.size)
 	}
-	for i := len(f.ends) - 1; i >= 0; i-- {
-		if end := f.ends[i]; end > r.at && end < r.at+r.size {
+	for i := len(f.Ends) - 1; i >= 0; i-- {
+		if end := f.Ends[i]; end > r.at && end < r.at+r.size {
 			way(end-r.at, p.Eq(count, p.Word(end, wordBits)), end-r.at)
 		}
 	}
-	if f.closed {
+	if f.Closed {
 		way(0, p.And(closed, p.Eq(count, p.Word(r.at, wordBits))), 0)
 		way(0, closed, errno(unix.ECONNRESET))
 	}
@@ -262,9 +263,9 @@ func (r *receipt) receiveCount(w *threadExec, n uint64, when *symbolic.Expr, res
 	if err := w.assumeCondition(when); err != nil {
 		return err
 	}
-	w.kernelWrite(r.to, w.pass.flows[r.from].bytes[r.at:r.at+n])
+	w.kernelWrite(r.to, w.pass.flows[r.from].Bytes[r.at:r.at+n])
 	if !r.peek && n > 0 {
-		w.storeWord(wordReceived(r.from.connection, r.from.side), w.pass.pool.Word(r.at+n, wordBits))
+		w.storeWord(wordReceived(r.from.Connection, r.from.Side), w.pass.pool.Word(r.at+n, wordBits))
 	}
 	return w.completeSyscall(result)
 }

@@ -153,22 +153,3 @@ func TestUnsupportedCalls(t *testing.T) {
 		t.Error("a descriptor that is closed by exec is not followed")
 	}
 }
-
-// Pieces of a flow are put in any order and again; a copy is its own.
-func TestFlows(t *testing.T) {
-	d := direction{1, 0}
-	pieces := []sentPiece{{direction: d, at: 3, bytes: []byte("lo")}, {direction: d, bytes: []byte("hel")}, {direction: d, ends: true}, {direction: d, at: 3, bytes: []byte("lo")}}
-	f, g := streamContents{}, streamContents{}
-	for i := range pieces {
-		f.addPiece(&pieces[i])
-		g.addPiece(&pieces[len(pieces)-1-i])
-	}
-	if x := f[d]; string(x.bytes) != "hello" || !slices.Equal(x.ends, []uint64{3, 5}) || !x.closed || !f.equal(g) {
-		t.Errorf("%+v, and backwards %+v", x, g[d])
-	}
-	c := f.clone()
-	c.addPiece(&sentPiece{direction: d, at: 0, bytes: []byte("j")})
-	if string(f[d].bytes) != "hello" || f.equal(c) {
-		t.Errorf("a copy changes %q", f[d].bytes)
-	}
-}
