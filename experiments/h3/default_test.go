@@ -2,8 +2,10 @@ package h3
 
 import (
 	"path/filepath"
+	"regexp"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/heddle-dmt/heddle/internal/gcctest"
 	"github.com/heddle-dmt/heddle/internal/machine"
@@ -213,4 +215,57 @@ func TestMemoryThatIsFreedTwice(t *testing.T) {
 	reproduceSeeds(t, b, gcctest.C(t, popping, "-O2"))
 	b.sched = fine
 	reproduceCount(t, b, gcctest.C(t, releasing, "-O2"), 2)
+}
+
+// lasting has threads that last for some time.
+const lasting = `
+#include <assert.h>
+#include <pthread.h>
+#include <time.h>
+static int added;
+static long now(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000 + t.tv_nsec;
+}
+static void *body(void *arg)
+{
+	int seen = added;
+	for (long begin = now(); now() - begin < 3000;) ;
+	added = seen + 1;
+	return arg;
+}
+int main(void)
+{
+	pthread_t threads[2];
+	pthread_create(&threads[0], 0, body, 0);
+	pthread_create(&threads[1], 0, body, 0);
+	pthread_join(threads[0], 0);
+	pthread_join(threads[1], 0);
+	assert(added == 2);
+	return 0;
+}`
+
+// A path that depends on the time is refused with the places in the program and the reason.
+func TestPathsThatDependOnTheTime(t *testing.T) {
+	b := &bug{class: machine.FailureAssertion, sched: sched.Options{Policy: sched.Random, Quantum: 50}}
+	bin := gcctest.C(t, lasting, "-O2", "-g")
+	for seed := uint64(1); seed <= 50; seed++ {
+		path, _, failed := record(t, b, bin, seed, nil)
+		if !failed {
+			continue
+		}
+		r, err := Open(t.Context(), path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		_, err = r.Reproduce(t.Context(), Options{Now: time.Now})
+		if says := `body \(p.c:\d+\), after \d+ instructions: it would continue at \w+ \(p.c:\d+\), and its recorded branches continue at \w+ \(p.c:\d+\); it has asked for the time before`; err == nil || !regexp.MustCompile(says).MatchString(err.Error()) {
+			t.Errorf("seed %d: %v", seed, err)
+		}
+		return
+	}
+	t.Error("none of 50 seeds fails")
 }

@@ -9,7 +9,10 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -197,6 +200,19 @@ func (n *symbolNames) describePlace(addr uint64) string {
 		}
 	}
 	return text + " (" + name + ")"
+}
+
+var addressPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("0x[0-9a-f]+") })
+
+// describeAddresses is a text with places of the program instead of their addresses.
+func (n *symbolNames) describeAddresses(text string) string {
+	return addressPattern().ReplaceAllStringFunc(text, func(number string) string {
+		addr, err := strconv.ParseUint(number, 0, 64)
+		if err != nil || n.imageAt(addr) == nil {
+			return number
+		}
+		return n.describePlace(addr)
+	})
 }
 
 // readFile takes the symbols of a file whose first bytes are at an address. A file that

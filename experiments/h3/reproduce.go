@@ -333,7 +333,7 @@ func (r *Recording) explainPath(err error) string {
 		return err.Error()
 	}
 	names := r.begin.names
-	return fmt.Sprintf("thread %d in %s, after %d instructions: %v", at.Thread, names.describePlace(at.PC), at.Instructions, at.Err)
+	return fmt.Sprintf("thread %d in %s, after %d instructions: %s", at.Thread, names.describePlace(at.PC), at.Instructions, names.describeAddresses(at.Err.Error()))
 }
 
 // buildTrace makes the symbolic trace.
