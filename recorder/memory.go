@@ -37,6 +37,7 @@ type Memory struct {
 
 // memoryWriter takes the engine's log: a memtrace.Writer or a memtrace.Forwarder.
 type memoryWriter interface {
+	BeginRun(cpu emu.CPU, start event.Stamp, counted uint64)
 	Take(cpu emu.CPU, start event.Stamp, counted uint64)
 	Flush()
 	Close()
@@ -78,13 +79,9 @@ func (m *Memory) Begin(r *Recorder, _ *kernel.Task) {
 
 // Continue implements continuer.
 func (m *Memory) Continue(r *Recorder) {
-	f, forwards := m.writer.(*memtrace.Forwarder)
-	if !forwards {
-		return
-	}
 	from, at := m.from, r.At()
 	from.Seq, from.Sync = at.Seq, at.Sync
-	f.BeginRun(r.CPU(), from, m.counted)
+	m.writer.BeginRun(r.CPU(), from, m.counted)
 }
 
 // Stopped implements Recording.

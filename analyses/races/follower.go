@@ -53,7 +53,7 @@ func NewFollower(order Order, values bool, report func(*Race)) *Follower {
 	return f
 }
 
-// Close frees the memory of the follower, of its detector, and of all threads and spaces.
+// Close frees the memory of the follower, its detector, and all threads and spaces.
 func (f *Follower) Close() {
 	for _, r := range f.runners {
 		C.races_free_runner(r.c)

@@ -161,6 +161,7 @@ static void empty_region(struct direct_engine *e, unsigned region) {
   struct direct_blocks *a = e->blocks;
   for (uint32_t i = 0; i < a->regions[region].nblocks; i++) drop(e, first_of(a, region) + i);
   a->regions[region] = (struct direct_region){0};
+  e->log.memory.era = heddle_mem_new_era();
   e->units.epoch++;
 }
 

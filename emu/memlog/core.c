@@ -63,11 +63,19 @@ size_t heddle_mem_consume(struct heddle_mem_core *log, const struct heddle_mem_a
     size_t taken = c->take_entries(c, b->entries, b->n, b->bytes);
     b->n -= taken;
     memmove(b->entries, b->entries + taken, b->n * sizeof *b->entries);
+    log->start = b->n;
     if (b->n) return 0;
     b->nbytes = 0;
     log->full = false;
   }
+  c->era = log->era;
   return c->held ? 0 : c->take_accesses(c, accesses, n, record, branches);
+}
+
+// Returns a number that no engine of the process has got yet.
+uint64_t heddle_mem_new_era(void) {
+  static _Atomic uint64_t last;
+  return ++last;
 }
 
 // ---- pages ------------------------------------------------------------------
@@ -194,6 +202,7 @@ bool heddle_mem_core_open(struct heddle_mem_core *log, struct heddle_ram *ram, c
   log->known = heddle_reserve(ram->pages * sizeof *log->known);
   if (!log->data || !log->code || !log->to || !log->known) return false;
   log->generation = 1;
+  log->era = heddle_mem_new_era();
   log->on = true;
   ram->observer = &memory_log;
   ram->observed_by = log;

@@ -11,6 +11,7 @@
 struct heddle_mem_core {
   struct heddle_mem_buffer *to;
   struct heddle_mem_consumer *consumer;  // of the present run, or NULL
+  uint64_t era;        // see struct heddle_mem_consumer; heddle_mem_new_era
   size_t start;        // index of the first entry of the running instruction
   bool on, muted, selective;
   bool partial;        // some accesses are left out, so contents and writes of the kernel are, too
@@ -38,6 +39,7 @@ struct heddle_mem_entry *heddle_mem_add(struct heddle_mem_core *log, uint8_t kin
 void heddle_mem_content(struct heddle_mem_core *log, uint64_t page, uint64_t va);
 size_t heddle_mem_consume(struct heddle_mem_core *log, const struct heddle_mem_access *accesses, size_t n, const uint64_t *record,
                           uint32_t branches);
+uint64_t heddle_mem_new_era(void);
 void heddle_mem_map(struct heddle_mem_core *log, uint64_t page, uint64_t va);
 
 static inline bool heddle_mem_is_access(const struct heddle_mem_entry *e) { return e->kind <= HEDDLE_MEM_HIGH; }

@@ -44,6 +44,7 @@ struct heddle_mem_access {
 // What takes the log while the engine runs, in place of the buffer. Its functions return how many they have
 // taken. One that has not taken all takes the others later, when they are entries of the buffer.
 struct heddle_mem_consumer {
+  uint64_t era;  // the engine sets it: the accesses at an address are the same as long as it is
   bool held;  // until the run is over, all goes to the buffer
   size_t (*take_entries)(struct heddle_mem_consumer *c, const struct heddle_mem_entry *entries, size_t n, const uint8_t *bytes);
   // Takes accesses of at most 16 bytes, up to a larger one; branches: before the block, the low bits.

@@ -1,7 +1,7 @@
 // Package stores decides when the stores of a core become visible to the others, for every engine:
 // places inside instructions (inside.h), buffers of stores (buffers.h) and private pages of cores
 // (private.h). It is C code that engines call, with the Go types of buffers and of private pages.
-// docs/memory-models.md has the methods.
+// The methods are in docs/memory-models.md.
 //
 // Invariants:
 //

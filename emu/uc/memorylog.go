@@ -22,7 +22,7 @@ import (
 	"github.com/heddle-dmt/heddle/emu/memlog"
 )
 
-// LogMemory implements emu.CPU. A run takes six times as long.
+// LogMemory implements emu.CPU. A run takes six times as long, and every access has an entry.
 func (c *CPU) LogMemory(f memlog.Filter) error {
 	data, code := rangesInC(f.Data), rangesInC(f.Code)
 	err := C.heddle_mem_open(c.c, unsafe.SliceData(data), C.size_t(len(data)), unsafe.SliceData(code), C.size_t(len(code)), C.bool(f.Partial))

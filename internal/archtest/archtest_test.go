@@ -49,7 +49,7 @@ var layers = map[string][]string{
 // unsafeAllowed are the packages that may use cgo or unsafe: the bindings, those that
 // give the linker a flag for Z3, the copier that reflects into unexported fields, and the
 // kernel's view of ABI structs as bytes.
-var unsafeAllowed = []string{"emu/direct", "emu/floats", "emu/insn", "emu/mem", "emu/memlog", "emu/stores", "emu/uc", "analyses/h3/solve", "analyses/races", "analyses/smt", "analyses/vex", "internal/deepcopy", "internal/dynlib", "internal/libipt", "internal/stdfds", "internal/zydis", "guest/kernel"}
+var unsafeAllowed = []string{"emu/direct", "emu/floats", "emu/insn", "emu/mem", "emu/memlog", "emu/stores", "emu/uc", "analyses/h3/solve", "analyses/races", "analyses/smt", "analyses/vex", "internal/deepcopy", "internal/dynlib", "internal/libipt", "internal/stdfds", "internal/zydis", "guest/kernel", "recorder/memtrace"}
 
 // deterministic are the layers in which nothing may read the host's clock,
 // randomness or environment.

@@ -314,7 +314,8 @@ func TestMemoryTraceOfTimelines(t *testing.T) {
 	}
 }
 
-// Selection while recording and selection while reading give the same accesses.
+// Selection while recording and selection while reading give the same accesses. With a selection of addresses,
+// be it of all, the engine direct makes an entry of each access; otherwise the encoder gets the records of blocks.
 func TestMemoryTraceSelection(t *testing.T) {
 	c, _ := machinetest.Config(t, machinetest.Compile(t, machinetest.Racy))
 	_, full := recordMemory(t, c, nil)
@@ -323,6 +324,7 @@ func TestMemoryTraceSelection(t *testing.T) {
 	for _, s := range []recorder.MemoryConfig{
 		{Threads: []arch.ThreadID{1001, 1003}},
 		{Data: []memlog.Range{stack}},
+		{Data: []memlog.Range{{End: 1 << 47}}},
 		{Code: []memlog.Range{libraries}},
 		{Threads: []arch.ThreadID{1002}, Data: []memlog.Range{stack}, Code: []memlog.Range{libraries}},
 	} {

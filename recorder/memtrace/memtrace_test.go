@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"io"
 	"slices"
 	"testing"
 
@@ -23,16 +24,50 @@ type fakeLog struct {
 	bytes   []byte
 }
 
-func (l *fakeLog) Entries() []memlog.Entry { return l.entries }
+// encodeBlocks has an Encoder of blocks of most accesses add logs, and returns the blocks. Nil ends a block.
+func encodeBlocks(t testing.TB, most uint64, logs ...*fakeLog) [][]byte {
+	r := encodeTrace(t, most, nil, logs...)
+	defer r.Close()
+	return readBlocks(t, r)
+}
 
-func (l *fakeLog) Bytes(e *memlog.Entry) []byte {
-	switch {
-	case e.Kind == memlog.Content:
-		return l.bytes[e.Value:][:arch.PageSize]
-	case e.Kind == memlog.Kernel && e.Flags&memlog.FlagLater == 0:
-		return l.bytes[e.Value:][:e.Branches]
+type failer interface{ Fatal(args ...any) }
+
+// encodeTrace makes a trace of the blocks, and of a further record unless that is nil.
+func encodeTrace(t failer, most uint64, further []byte, logs ...*fakeLog) *trace.Reader {
+	var file bytes.Buffer
+	w := trace.NewWriter(&file)
+	e := newEncoder(w.Stream(trace.Memory, 0), most)
+	defer e.Close()
+	for _, l := range logs {
+		if l == nil {
+			e.MemorySaved()
+		} else {
+			e.Add(l.entries, l.bytes, l.start, l.counted)
+		}
 	}
-	return nil
+	e.MemorySaved()
+	if further != nil {
+		w.Stream(trace.Memory, 0).Append(further, event.Stamp{Seq: 4, Thread: 3})
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r, err := trace.NewReader("t", bytes.NewReader(file.Bytes()), int64(file.Len()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func readBlocks(t failer, r *trace.Reader) (blocks [][]byte) {
+	for record, err := range r.Records(Key, trace.Where{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		blocks = append(blocks, bytes.Clone(record))
+	}
+	return blocks
 }
 
 // drawLog makes a log as the engine does: a page's mapping precedes its use,
@@ -132,7 +167,7 @@ func (d *drawer) access(l *fakeLog) {
 	m := event.Memory{
 		Kind: event.Load, Atomic: rapid.Bool().Draw(t, "atomic"), Size: size, Addr: arch.Addr(addr),
 		PC:    arch.Addr(rapid.SampledFrom([]uint64{0x401000, 0x401004, 0x7ffff7abcdef}).Draw(t, "pc")),
-		Value: [2]uint64{firstBytes(value, lowSize(size))},
+		Value: [2]uint64{value & maskOf(size)},
 	}
 	m.Page = d.lead(l, addr)
 	if end := addr + uint64(size) - 1; end>>pageShift != addr>>pageShift {
@@ -145,9 +180,13 @@ func (d *drawer) access(l *fakeLog) {
 	if m.Atomic {
 		e.Flags = memlog.FlagAtomic
 	}
+	if rapid.IntRange(0, 9).Draw(t, "part") == 0 {
+		m.Part, m.Parts = 1, uint8(rapid.IntRange(2, 4).Draw(t, "parts"))
+		l.entries = append(l.entries, memlog.Entry{Kind: memlog.Part, PC: 1, Addr: arch.Addr(m.Parts)})
+	}
 	l.entries = append(l.entries, e)
 	if size > 8 {
-		m.Value[1] = firstBytes(value*3, size-8)
+		m.Value[1] = value * 3 & maskOf(size-8)
 		l.entries = append(l.entries, memlog.Entry{Kind: memlog.High, Value: m.Value[1], Size: uint16(size - 8)})
 	}
 	d.expect(m, l)
@@ -171,10 +210,10 @@ func same(a, b event.Memory) bool {
 	return fmt.Sprintf("%+v", a) == fmt.Sprintf("%+v", b)
 }
 
-func decodeAll(t interface{ Fatal(...any) }, blocks []coded) (all []event.Memory) {
+func decodeAll(t failer, blocks [][]byte) (all []event.Memory) {
 	d := NewDecoder()
 	for _, b := range blocks {
-		if err := d.Block(b.record); err != nil {
+		if err := d.Block(b); err != nil {
 			t.Fatal(err)
 		}
 		for {
@@ -196,30 +235,24 @@ func decodeAll(t interface{ Fatal(...any) }, blocks []coded) (all []event.Memory
 func TestRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := &drawer{t: t, mapped: map[uint64]uint64{}, threads: map[arch.ThreadID]uint64{}, branches: rapid.SampledFrom([]uint64{0, 1<<32 - 3}).Draw(t, "counted")}
-		e := newEncoder()
+		var logs []*fakeLog
 		for range rapid.IntRange(1, 6).Draw(t, "logs") {
-			l := d.log()
-			e.Add(l, l.start, l.counted)
+			logs = append(logs, d.log())
 			if rapid.IntRange(0, 4).Draw(t, "end") == 0 {
-				e.finishBlock()
+				logs = append(logs, nil)
 			}
 		}
-		e.finishBlock()
-		got := decodeAll(t, e.done)
+		r := encodeTrace(t, rapid.Uint64Range(1, 100).Draw(t, "most"), nil, logs...)
+		defer r.Close()
+		got := decodeAll(t, readBlocks(t, r))
 		if !slices.EqualFunc(got, d.want, same) {
 			t.Fatalf("decoded\n%+v\nwant\n%+v", got, d.want)
 		}
 	})
 }
 
-// blockSize is the number of items of a block in tests.
+// blockSize is the number of accesses of a block in tests.
 const blockSize = 1 << 13
-
-func newEncoder() *Encoder {
-	e := NewEncoder()
-	e.most = blockSize
-	return e
-}
 
 // many is a log of n accesses of a loop.
 func many(n int, seed uint64) []memlog.Entry {
@@ -239,75 +272,65 @@ func many(n int, seed uint64) []memlog.Entry {
 // Invariant 1.
 func TestBlocksDoNotDependOnBuffers(t *testing.T) {
 	entries := many(3*blockSize, 1)
-	encode := func(piece int) []coded {
-		e := newEncoder()
+	encode := func(piece int) [][]byte {
+		var logs []*fakeLog
 		for part := range slices.Chunk(entries, piece) {
 			// The engine counts on, and so does the thread.
 			first := uint64(part[0].Branches)
-			e.Add(&fakeLog{entries: part}, event.Stamp{Seq: 1, Thread: 1, Branches: first}, first)
+			logs = append(logs, &fakeLog{entries: part, start: event.Stamp{Seq: 1, Thread: 1, Branches: first}, counted: first})
 		}
-		e.finishBlock()
-		return e.done
+		return encodeBlocks(t, blockSize, logs...)
 	}
 	want := encode(len(entries))
 	for _, piece := range []int{1000, 8192, 10001} {
 		got := encode(piece)
-		if !slices.EqualFunc(got, want, func(a, b coded) bool { return bytes.Equal(a.record, b.record) }) {
+		if !slices.EqualFunc(got, want, bytes.Equal) {
 			t.Errorf("%d blocks out of buffers of %d entries are not the %d of one buffer", len(got), piece, len(want))
 		}
 	}
-	if len(want) != 4 {
-		t.Errorf("%d blocks, want 4", len(want))
+	if len(want) != 3 {
+		t.Errorf("%d blocks, want 3", len(want))
 	}
 }
 
 // Nothing can be predicted of these accesses.
 func TestBlocksAreBounded(t *testing.T) {
-	e := NewEncoder()
+	var logs []*fakeLog
 	x := uint64(1)
-	for range 20 {
-		l := &fakeLog{}
+	for range 40 {
+		l := &fakeLog{start: event.Stamp{Seq: 1, Thread: 1}}
 		for i := range 10_000 {
 			x = x*6364136223846793005 + 1442695040888963407
-			addr := arch.Addr(x >> 18 &^ (1 << 46))
+			addr := arch.Addr(x >> 18 &^ (1<<46 | 15)) // in one page
 			l.entries = append(l.entries,
 				memlog.Entry{Kind: memlog.Map, Addr: addr &^ (arch.PageSize - 1), PC: x >> 40},
 				memlog.Entry{Kind: memlog.Load, Addr: addr, PC: x >> 19, Size: 16, Value: x, Branches: uint32(i * 1000)},
 				memlog.Entry{Kind: memlog.High, Value: ^x, Size: 8})
 		}
-		e.Add(l, event.Stamp{Seq: 1, Thread: 1}, 0)
+		logs = append(logs, l)
 	}
-	if e.finishBlock(); len(e.done) < 2 {
-		t.Errorf("%d blocks", len(e.done))
+	blocks := encodeBlocks(t, maxAccesses, logs...)
+	if len(blocks) < 2 {
+		t.Errorf("%d blocks", len(blocks))
 	}
-	for _, c := range e.done {
-		if len(c.record) > maxBytes+100*lookEach {
-			t.Errorf("a block of %d bytes", len(c.record))
+	for _, b := range blocks {
+		if len(b) > trace.MaxRecord/2 {
+			t.Errorf("a block of %d bytes", len(b))
 		}
 	}
-	if n := len(decodeAll(t, e.done)); n != 200_000 {
-		t.Errorf("%d accesses, want 200000", n)
+	if n := len(decodeAll(t, blocks)); n != 400_000 {
+		t.Errorf("%d accesses, want 400000", n)
 	}
 }
 
 func TestReadSelectsAndReportsDamage(t *testing.T) {
-	var file bytes.Buffer
-	w := trace.NewWriter(&file)
-	s := w.Stream(trace.Memory, 0)
-	e := newEncoder()
+	var logs []*fakeLog
 	for thread := range arch.ThreadID(3) {
 		at := event.Stamp{Seq: uint64(thread) + 1, Thread: thread + 1, Time: arch.Cycles(thread) * 100}
-		e.Add(&fakeLog{entries: many(blockSize, uint64(thread))}, at, 0)
+		logs = append(logs, &fakeLog{entries: many(blockSize, uint64(thread)), start: at})
 	}
-	e.AppendTo(s)
-	s.Append([]byte("no block"), event.Stamp{Seq: 4, Thread: 3})
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	r, err := trace.NewReader("t", bytes.NewReader(file.Bytes()), int64(file.Len()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := encodeTrace(t, blockSize, []byte("no block"), logs...)
+	defer r.Close()
 	for _, c := range []struct {
 		s    Select
 		want int
@@ -335,48 +358,42 @@ func TestReadSelectsAndReportsDamage(t *testing.T) {
 	}
 }
 
-// Invariant 2: bytes that are no block give an error and never a panic, and take
-// time linear in their number.
+// Invariant 2: bytes that are no block give an error and never a panic, and no more accesses than a block has.
 func FuzzDecode(f *testing.F) {
-	e := NewEncoder()
-	e.Add(&fakeLog{entries: many(40, 3)}, event.Stamp{Seq: 1, Thread: 7}, 0)
-	e.finishBlock()
-	f.Add(e.done[0].record)
+	f.Add(encodeBlocks(f, maxAccesses, &fakeLog{entries: many(40, 3), start: event.Stamp{Seq: 1, Thread: 7}})[0])
 	f.Add(binary.AppendUvarint(nil, 1<<60))
 	f.Fuzz(func(t *testing.T, record []byte) {
 		d := NewDecoder()
 		if d.Block(record) != nil {
 			return
 		}
-		for range len(record) + 1 {
+		for range mostAccesses + len(record) {
 			m, err := d.Next()
 			if m == nil || err != nil {
 				return
 			}
 		}
-		t.Error("more events than bytes")
+		t.Error("more events than a block has")
 	})
 }
 
 func BenchmarkEncode(b *testing.B) {
 	entries := many(100_000, 5)
-	e := NewEncoder()
+	e := NewEncoder(trace.NewWriter(io.Discard).Stream(trace.Memory, 0))
+	defer e.Close()
 	b.SetBytes(int64(len(entries)))
 	for b.Loop() {
-		e.Add(&fakeLog{entries: entries}, event.Stamp{Seq: 1, Thread: 1}, 0)
-		e.done = e.done[:0]
+		e.Add(entries, nil, event.Stamp{Seq: 1, Thread: 1}, 0)
 	}
 }
 
 func BenchmarkDecode(b *testing.B) {
-	e := NewEncoder()
-	e.Add(&fakeLog{entries: many(100_000, 5)}, event.Stamp{Seq: 1, Thread: 1}, 0)
-	e.finishBlock()
+	blocks := encodeBlocks(b, maxAccesses, &fakeLog{entries: many(100_000, 5), start: event.Stamp{Seq: 1, Thread: 1}})
 	b.SetBytes(100_000)
+	d := NewDecoder()
 	for b.Loop() {
-		d := NewDecoder()
-		for _, c := range e.done {
-			if err := d.Block(c.record); err != nil {
+		for _, block := range blocks {
+			if err := d.Block(block); err != nil {
 				b.Fatal(err)
 			}
 			for m, _ := d.Next(); m != nil; m, _ = d.Next() {

@@ -10,7 +10,7 @@ import (
 )
 
 // Version is the version of the format that this package writes and reads.
-const Version = 3
+const Version = 4
 
 // The fixed parts of a file; docs/traces.md.
 const (

@@ -10,7 +10,7 @@ import (
 )
 
 // MaxRecord is the greatest size of a record.
-const MaxRecord = 16 << 20
+const MaxRecord = 48 << 20
 
 // Stream is one stream of a Writer.
 type Stream struct {

@@ -130,28 +130,34 @@ func (d *disk) putChunk(c *Chunk, raw []byte) {
 	if d.firstError() != nil {
 		return
 	}
-	d.packed = d.zip.EncodeAll(raw, d.packed[:0])
-	stored := d.packed
-	c.packed = len(stored) < len(raw)
-	if !c.packed {
-		stored = raw
+	stored := raw
+	if c.Kind != Memory { // of which the records are compact, and many
+		d.packed = d.zip.EncodeAll(raw, d.packed[:0])
+		c.packed = len(d.packed) < len(raw)
+	}
+	if c.packed {
+		stored = d.packed
 	}
 	c.Raw, c.Stored, c.Offset = len(raw), len(stored), d.offset
 	c.encodeHead()
-	block := append(c.framePrefix(), stored...)
-	if d.writeAll(appendSum(block, stored)) {
+	if d.writeAll(c.framePrefix(), stored, appendSum(nil, stored)) {
 		d.chunks = append(d.chunks, *c)
 	}
 }
 
-// writeAll writes all of b or, as far as that can be arranged, nothing.
-func (d *disk) writeAll(b []byte) bool {
+// writeAll writes all parts or, as far as that can be arranged, nothing.
+func (d *disk) writeAll(parts ...[]byte) bool {
 	if d.firstError() != nil {
 		return false
 	}
-	_, err := d.out.Write(b)
+	var err error
+	size := 0
+	for i := 0; i < len(parts) && err == nil; i++ {
+		_, err = d.out.Write(parts[i])
+		size += len(parts[i])
+	}
 	if err == nil {
-		d.offset += int64(len(b))
+		d.offset += int64(size)
 		return true
 	}
 	if t, ok := d.out.(truncater); ok {

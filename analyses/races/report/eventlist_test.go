@@ -336,31 +336,16 @@ func (l *eventList) stack(thread string) uint64 {
 	return stackBase + uint64(slices.Index(l.names, thread)+1)*stackSize
 }
 
-// piece is a part of the engine's log: entries, and the bytes that the kernel wrote.
-type piece struct {
-	entries []memlog.Entry
-	bytes   []byte
-}
-
-func (p *piece) Entries() []memlog.Entry { return p.entries }
-
-func (p *piece) Bytes(e *memlog.Entry) []byte {
-	if e.Kind != memlog.Kernel {
-		return nil
-	}
-	return p.bytes
-}
-
 // log logs an entry of a thread, after the page of its address if that is new: zeros.
 func (l *eventList) log(thread string, e memlog.Entry, data []byte) {
-	p := piece{bytes: data}
+	var entries []memlog.Entry
 	if number := uint64(e.Addr) / arch.PageSize; !l.mapped[number] {
 		l.mapped[number] = true
-		p.entries = append(p.entries, memlog.Entry{Kind: memlog.Zero, PC: number},
+		entries = append(entries, memlog.Entry{Kind: memlog.Zero, PC: number},
 			memlog.Entry{Kind: memlog.Map, Addr: arch.Addr(number * arch.PageSize), PC: number})
 	}
-	p.entries = append(p.entries, e)
-	l.memory.Add(&p, l.stamp(thread), 0)
+	entries = append(entries, e)
+	l.memory.Add(entries, data, l.stamp(thread), 0)
 }
 
 // access adds a load, a store, or the two of an atomic instruction.
@@ -438,10 +423,10 @@ func writeTrace(t *testing.T, list, folder string, changed, cut bool) []byte {
 	var to bytes.Buffer
 	w := trace.NewWriter(&to)
 	l := &eventList{
-		t: t, writer: w, memory: memtrace.NewEncoder(), branches: map[string]uint64{}, returns: map[string][]uint64{},
+		t: t, writer: w, memory: memtrace.NewEncoder(w.Stream(trace.Memory, 0)), branches: map[string]uint64{}, returns: map[string][]uint64{},
 		writers: map[string]string{}, mapped: map[uint64]bool{},
 	}
-	memory := w.Stream(trace.Memory, 0)
+	defer l.memory.Close()
 	w.Stream(trace.Sync, 0)
 	type mount struct {
 		Host  string `json:"host"`
@@ -452,7 +437,7 @@ func writeTrace(t *testing.T, list, folder string, changed, cut bool) []byte {
 	for _, line := range strings.Split(strings.TrimSpace(list), "\n") {
 		l.add(line)
 	}
-	l.memory.AppendTo(memory)
+	l.memory.MemorySaved()
 	if !cut {
 		err = errors.Join(err, w.Summary(summaryOf(t, filepath.Join(folder, "prog"), changed)))
 	}
