@@ -1,8 +1,10 @@
 package emu_test
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"golang.org/x/arch/x86/x86asm"
@@ -295,6 +297,49 @@ func testFullLogStopsAndResumes(t tester) {
 	}
 	if outcomes != 1_000_000 || targets != 999_999 || stops < 10 || s.Instructions != 3_000_002 {
 		t.Errorf("%d outcomes, %d targets, %d stops, %d instructions", outcomes, targets, stops, s.Instructions)
+	}
+}
+
+// TestOutcomesOfLongBlocks runs a loop with 24 conditional branches in a row, which has the bits of numbers as its
+// outcomes, often enough that engines make long blocks of it.
+func TestOutcomesOfLongBlocks(t *testing.T) { onEngines(t, testOutcomesOfLongBlocks) }
+
+func testOutcomesOfLongBlocks(t tester) {
+	const rounds, bits, factor, added = 3000, 24, 1664525, 1013904223
+	var code strings.Builder
+	fmt.Fprintf(&code, "mov ecx, %d\nmov edx, 1\n1: imul edx, edx, %d\nadd edx, %d\n", rounds, factor, added)
+	for k := range bits {
+		fmt.Fprintf(&code, "bt edx, %d\njc 2f\nnop\n2:\n", 31-k)
+	}
+	code.WriteString("dec ecx\njnz 1b\nsyscall")
+	var want []byte
+	for x, n := uint32(1), rounds; n > 0; n-- {
+		x = x*factor + added
+		for k := range bits {
+			want = append(want, byte(x>>(31-k)&1))
+		}
+		want = append(want, byte(min(n-1, 1)))
+	}
+	b := newBench(t, code.String())
+	if err := b.cpu.LogBranches(false); err != nil {
+		t.Fatal(err)
+	}
+	var got []byte
+	for {
+		s := b.cpu.Run(arch.Limit{Instructions: 10_000})
+		for _, w := range b.cpu.Branches() {
+			outcomes, n := w.Outcomes()
+			for i := n - 1; i >= 0; i-- {
+				got = append(got, byte(outcomes>>i&1))
+			}
+		}
+		b.cpu.Drained()
+		if s.Reason == arch.StopSyscall {
+			break
+		}
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("%d outcomes, want %d, or they differ", len(got), len(want))
 	}
 }
 

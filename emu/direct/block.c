@@ -265,7 +265,7 @@ static bool add_pages(struct direct_block *b, uint64_t pc, size_t length, const 
 }
 
 // The registers that the block can have in their places: code needs two itself, and one for a log.
-static int registers_most(const struct direct_engine *e) { return log_is_raw(&e->log) ? 13 : 14; }
+static int registers_most(const struct direct_engine *e) { return log_has_register(&e->log) ? 13 : 14; }
 
 // The number of the block's instruction at pc, or of none.
 static unsigned find_insn(const struct outline *o, uint64_t pc) {
@@ -325,7 +325,7 @@ static void begin_outline(struct outline *o, struct direct_block *b, bool is_sho
 static void choose_registers(struct direct_engine *e, struct direct_block *b, uint32_t used) {
   static const uint8_t candidates[] = {R13, R14, R12, R15, RBP, R9, R8, RBX, RDI, RSI, RDX};
   static const uint8_t own[] = {R10, R11, LOG_REGISTER};
-  unsigned at = 0, n = log_is_raw(&e->log) ? 3 : 2;
+  unsigned at = 0, n = log_has_register(&e->log) ? 3 : 2;
   uint32_t taken = used | (n == 3 ? REGISTER_BIT(LOG_REGISTER) : 0);
   b->swapped[2] = NO_REGISTER;
   for (unsigned k = 0; k < n; k++) {

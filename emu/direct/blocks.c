@@ -52,7 +52,7 @@ static void take_registers(struct direct_engine *e, const struct direct_block *b
   uint32_t elsewhere = REGISTER_BIT(swapped[0]) | REGISTER_BIT(swapped[1]) | REGISTER_BIT(swapped[2]);
   if (swapped[0] == NO_REGISTER) elsewhere |= REGISTER_BIT(R10);
   if (swapped[1] == NO_REGISTER) elsewhere |= REGISTER_BIT(R11);
-  if (swapped[2] == NO_REGISTER && log_is_raw(&e->log)) elsewhere |= REGISTER_BIT(LOG_REGISTER);
+  if (swapped[2] == NO_REGISTER && log_has_register(&e->log)) elsewhere |= REGISTER_BIT(LOG_REGISTER);
   for (unsigned r = 0; r < 16; r++)
     if (!(elsewhere & REGISTER_BIT(r))) c->gpr[r] = c->host_gpr[r];
 }
@@ -83,6 +83,7 @@ static void take_flags(struct direct_engine *e, const struct direct_flags *f) {
 // The end of the raw log while a block has been left before an instruction.
 static const uint64_t *log_end(const struct direct_engine *e, const struct direct_point *p) {
   const struct direct_block *b = &e->blocks->all[p->block];
+  if (log_collects(&e->log)) return e->context->log;
   return (const uint64_t *)(uintptr_t)e->context->host_gpr[b->swapped[2] != NO_REGISTER ? b->swapped[2] : LOG_REGISTER];
 }
 
@@ -189,7 +190,7 @@ static enum next run_from(struct direct_engine *e, const struct direct_block *b)
   c->stores = e->stores.taken = e->stores.all;
   c->target = direct_block_code(e, b, b->entry);
   prepare_entry(e);
-  enum run how = (enum run)(log_is_raw(&e->log) ? direct_enter_logged() : direct_enter());
+  enum run how = (enum run)(log_has_register(&e->log) ? direct_enter_logged() : direct_enter());
   while (how == RUN_MISS) {
     struct direct_point *p = &e->blocks->points[(uint32_t)c->exit];
     const struct direct_block *in = &e->blocks->all[p->block];

@@ -52,7 +52,8 @@ struct direct_context {
   uint32_t formula, formula_unused;
   uint64_t first, second;
   uint64_t branches;
-  uint64_t unused2[7];
+  uint64_t outcomes;
+  uint64_t unused2[6];
   struct direct_logged_store *stores;
   uint8_t bounce[192];
   uint64_t return_gpr[16], return_rip;
@@ -85,6 +86,7 @@ AT(formula, CONTEXT_FORMULA);
 AT(first, CONTEXT_FIRST);
 AT(second, CONTEXT_SECOND);
 AT(branches, CONTEXT_BRANCHES);
+AT(outcomes, CONTEXT_OUTCOMES);
 AT(stores, CONTEXT_STORES);
 AT(bounce, CONTEXT_BOUNCE);
 AT(return_gpr, CONTEXT_RETURN_GPR);

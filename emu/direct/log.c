@@ -6,7 +6,8 @@
 
 // ---- opening -------------------------------------------------------------------------------
 
-static size_t raw_bytes(void) { return (RAW_WORDS + RECORD_WORDS) * sizeof(uint64_t); }
+static uint32_t raw_words(const struct direct_log *log) { return log_collects(log) ? RAW_WORDS_COLLECTED : RAW_WORDS; }
+static size_t raw_bytes(void) { return (RAW_WORDS_COLLECTED + RECORD_WORDS) * sizeof(uint64_t); }
 static size_t records_bytes(void) { return (REGIONS * REGION_EXITS + 1) * sizeof(struct direct_record); }
 static size_t events_bytes(void) { return REGIONS * REGION_EVENTS * sizeof(struct direct_event); }
 static size_t calls_bytes(void) { return REGIONS * REGION_EVENTS * sizeof(struct direct_call); }
@@ -85,12 +86,12 @@ static void add_time(struct direct_engine *e, uint64_t time) {
   if (e->log.what & LOG_TIMED) add_word(e, WORD_TIME, time);
 }
 
-static unsigned outcomes_of(const struct direct_log *log) { return 63 - (unsigned)__builtin_clzll(log->outcomes); }
+static inline unsigned outcomes_in(uint64_t word) { return 63 - (unsigned)__builtin_clzll(word); }
 
 // Logs the outcomes that are not in a word yet.
 static void flush_outcomes(struct direct_engine *e, uint64_t time) {
   struct direct_log *log = &e->log;
-  uint64_t n = outcomes_of(log), bits = log->outcomes ^ (uint64_t)1 << n;
+  uint64_t n = outcomes_in(log->outcomes), bits = log->outcomes ^ (uint64_t)1 << n;
   if (!n) return;
   log->outcomes = 1;
   add_time(e, time);
@@ -184,22 +185,29 @@ struct writer {
 static inline void write_word(struct writer *w, uint64_t tag, uint64_t payload) { *w->at++ = tag << WORD_TAG_SHIFT | payload; }
 
 static inline void write_outcomes(struct writer *w) {
-  uint64_t n = 63 - (unsigned)__builtin_clzll(w->outcomes);
+  uint64_t n = outcomes_in(w->outcomes);
   *w->at = (uint64_t)WORD_TNT << WORD_TAG_SHIFT | n << 48 | (w->outcomes ^ (uint64_t)1 << n);
   w->at += n != 0;
   w->outcomes = 1;
 }
 
-static __attribute__((noinline)) void split_outcomes(struct writer *w, uint64_t bits, unsigned n) {
-  for (unsigned i = n; i-- > 0;) {
-    w->outcomes = w->outcomes << 1 | (bits >> i & 1);
-    if (w->outcomes >> WORD_OUTCOMES) write_outcomes(w);
+// Adds less than 48 outcomes.
+static inline void join_outcomes(struct writer *w, uint64_t bits, unsigned n) {
+  int over = (int)(outcomes_in(w->outcomes) + n) - (int)WORD_OUTCOMES;
+  if (over < 0) {
+    w->outcomes = w->outcomes << n | bits;
+    return;
   }
+  w->outcomes = w->outcomes << (n - (unsigned)over) | bits >> over;
+  write_outcomes(w);
+  w->outcomes = (uint64_t)1 << over | (bits & (((uint64_t)1 << over) - 1));
 }
 
-static inline void join_outcomes(struct writer *w, uint64_t bits, unsigned n) {
-  if (__builtin_expect(n >= WORD_OUTCOMES || w->outcomes >> (WORD_OUTCOMES - n), 0)) split_outcomes(w, bits, n);
-  else w->outcomes = w->outcomes << n | bits;
+// Adds outcomes that are after a leading 1. Returns how many.
+static inline unsigned join_collected(struct writer *w, uint64_t word) {
+  unsigned n = outcomes_in(word);
+  join_outcomes(w, word ^ (uint64_t)1 << n, n);
+  return n;
 }
 
 // Makes room for the words of a record and of those after it up to end: two for a word of these, which
@@ -222,13 +230,13 @@ static void write_records(struct direct_engine *e, const uint64_t *end) {
   uint64_t branches = log->branches;
   make_words_room(e, &w, 0, log->raw, end);
   for (const uint64_t *p = log->raw; p < end;) {
+    if (!is_record(*p)) {
+      branches += join_collected(&w, *p++);
+      continue;
+    }
     const struct direct_record *r = &records[record_exit(*p)];
     p += record_words(*p);
     branches += r->branches;
-    if (r->plain) {
-      join_outcomes(&w, r->outcomes, r->noutcomes);
-      continue;
-    }
     make_words_room(e, &w, r->calls, p, end);
     for (unsigned k = 0; k < r->calls; k++) {
       const struct direct_call *c = &calls[r->call + k];
@@ -246,6 +254,8 @@ static void write_records(struct direct_engine *e, const uint64_t *end) {
     if (r->kind == KIND_CALL_IND) write_word(&w, WORD_CALL, r->end);
     write_word(&w, r->kind == KIND_RET ? WORD_RET : WORD_TIP, p[-1]);
   }
+  branches += join_collected(&w, e->context->outcomes);
+  e->context->outcomes = 1;
   log->nwords = (size_t)(w.at - log->words);
   log->outcomes = w.outcomes;
   log->branches = branches;
@@ -259,7 +269,7 @@ void direct_log_drain(struct direct_engine *e, const uint64_t *end) {
   log->branches += e->context->branches;
   e->context->branches = 0;
   if (!log_is_raw(log)) return;
-  if (!(log->what & ~(LOG_BRANCHES | LOG_COUNT | LOG_ATOMICS))) {
+  if (log_collects(log)) {
     write_records(e, end);
     return;
   }
@@ -300,12 +310,13 @@ void direct_log_begin(struct direct_engine *e, int64_t granted) {
   e->context->log = e->log.raw;
   e->log.from = e->log.raw;
   e->log.skip = 0;
-  e->context->leave = log_is_raw(&e->log) ? direct_leave_logged : direct_leave;
+  e->context->outcomes = 1;
+  e->context->leave = log_has_register(&e->log) ? direct_leave_logged : direct_leave;
 }
 
 // The cycles for which the raw log has room.
 int64_t direct_log_room(const struct direct_engine *e) {
-  return log_is_raw(&e->log) ? (int64_t)(RAW_WORDS / e->log.ratio) - BLOCK_COST : INT64_MAX;
+  return log_is_raw(&e->log) ? (int64_t)(raw_words(&e->log) / e->log.ratio) - BLOCK_COST : INT64_MAX;
 }
 
 // ---- units -----------------------------------------------------------------------------------------

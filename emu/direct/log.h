@@ -6,6 +6,10 @@
 // values); and the target if the branch is indirect. Where a block is left before an instruction,
 // the C around it knows the point. C makes the entries of all logs from that each time that
 // translated code is left, and logs units itself.
+//
+// A log of branches alone, without times, has no record for a block with outcomes of conditional branches
+// alone. These are collected in a word, after a leading 1, which goes to the raw log when it has
+// COLLECTED_MOST, and before each record. The first word of a record is negative then.
 #ifndef HEDDLE_DIRECT_LOG_H
 #define HEDDLE_DIRECT_LOG_H
 
@@ -40,16 +44,24 @@
 // Words after which a run stops.
 #define LOG_FULL (1u << 14)
 
-// The raw log: its words, and those that the record of one block can take.
+// The raw log: its words, and those that the record of one block can take. Collected outcomes take few words, so
+// that a longer one uses no more of the processor's caches.
 #define RAW_WORDS (1u << 14)
+#define RAW_WORDS_COLLECTED (1u << 17)
 #define RECORD_WORDS 1024u
 
 // The first word of a record.
 #define RECORD_EXIT_BITS 20
 static inline uint32_t record_exit(uint64_t head) { return (uint32_t)head & ((1u << RECORD_EXIT_BITS) - 1); }
-static inline uint32_t record_words(uint64_t head) { return (uint32_t)head >> RECORD_EXIT_BITS; }
+static inline uint32_t record_words(uint64_t head) { return (uint32_t)head >> RECORD_EXIT_BITS & ((1u << (31 - RECORD_EXIT_BITS)) - 1); }
+static inline bool is_record(uint64_t word) { return word >> 63; }
 
-// The register in which translated code has the end of the raw log. The guest's is in the context.
+// Outcomes that are collected in a word, at most, and those of one addition to it.
+#define COLLECTED_MOST 31u
+#define COLLECTED_AT_ONCE 16u
+
+// The register in which translated code has the end of the raw log, unless it collects outcomes. The guest's is
+// in the context.
 #define LOG_REGISTER R15
 
 struct direct_engine;
@@ -79,7 +91,6 @@ struct direct_call {
 // What is known of an exit's record.
 struct direct_record {
   uint8_t branches;
-  bool plain;           // it has outcomes alone
   uint8_t noutcomes, calls;
   uint8_t kind;         // of the last instruction, if the block is left by it
   bool taken;
@@ -203,6 +214,13 @@ bool direct_atomic_begin(struct direct_engine *e, const struct direct_insn *in);
 void direct_atomic_end(struct direct_engine *e);
 
 static inline bool log_is_raw(const struct direct_log *log) { return log->what & LOG_RAW; }
+
+// Reports whether blocks collect outcomes instead of writing a record each.
+static inline bool log_collects(const struct direct_log *log) { return (log->what & (LOG_RAW | LOG_TIMED)) == LOG_BRANCHES; }
+
+// Reports whether a register has the end of the raw log.
+static inline bool log_has_register(const struct direct_log *log) { return log_is_raw(log) && !log_collects(log); }
+
 static inline bool log_is_full(const struct direct_log *log) {
   return log->nwords > LOG_FULL || log->atomics.n == ATOMICS || log->memory.full;
 }

@@ -1,6 +1,7 @@
 package direct
 
 import (
+	"errors"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -21,12 +22,16 @@ type flowLogs struct {
 
 func (s *subject) takeLogs(t *testing.T, stop arch.Stop) (l flowLogs) {
 	t.Helper()
+	l = flowLogs{words: slices.Clone(s.cpu.Branches()), branches: s.cpu.CountedBranches()}
+	s.cpu.Drained()
+	if s.cpu.c.log.memory.to == nil {
+		return l // no other logs
+	}
 	pcs, err := s.cpu.TakeInstructions(stop.Instructions - stop.Repeated)
 	if err != nil {
 		t.Fatal(err)
 	}
-	l = flowLogs{words: slices.Clone(s.cpu.Branches()), instructions: slices.Clone(pcs), branches: s.cpu.CountedBranches()}
-	s.cpu.Drained()
+	l.instructions = slices.Clone(pcs)
 	buffer := memlog.NewBuffer()
 	defer buffer.Close()
 	s.cpu.SwapMemory(buffer)
@@ -41,6 +46,17 @@ func (s *subject) takeLogs(t *testing.T, stop arch.Stop) (l flowLogs) {
 // TestLogsOfBlocks runs random programs in blocks and one instruction at a time: the logs are the
 // same, whatever ends a run or leaves a block in its middle. The stack pointer is canonical here.
 func TestLogsOfBlocks(t *testing.T) {
+	testLogsOfBlocks(t, func(c *CPU) error {
+		return errors.Join(c.LogBranches(true), c.LogInstructions(), c.LogMemory(memlog.Filter{Partial: true}))
+	})
+}
+
+// TestBranchesOfBlocks is the same with a log of branches alone.
+func TestBranchesOfBlocks(t *testing.T) {
+	testLogsOfBlocks(t, func(c *CPU) error { return c.LogBranches(false) })
+}
+
+func testLogsOfBlocks(t *testing.T, start func(*CPU) error) {
 	level := arch.V3
 	list := programForms(level)
 	rnd := rand.New(rand.NewPCG(1, 8))
@@ -48,13 +64,7 @@ func TestLogsOfBlocks(t *testing.T) {
 	blocks, steps := newSubject(t, level, data), newSubject(t, level, data)
 	steps.cpu.setStepsOnly(true)
 	for _, s := range []*subject{blocks, steps} {
-		if err := s.cpu.LogBranches(true); err != nil {
-			t.Fatal(err)
-		}
-		if err := s.cpu.LogInstructions(); err != nil {
-			t.Fatal(err)
-		}
-		if err := s.cpu.LogMemory(memlog.Filter{Partial: true}); err != nil {
+		if err := start(s.cpu); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -47,6 +47,12 @@ struct where {
   uint64_t at;
 };
 
+// Where a block leaves off if outcomes fill their word, and continues.
+struct collection {
+  uint8_t *full;
+  const uint8_t *after;
+};
+
 struct translation {
   struct direct_engine *e;
   struct direct_block *block;
@@ -65,13 +71,14 @@ struct translation {
   uint8_t *needs_flags;   // the jump of a block that needs them when they are not in SAVED_FLAGS
   uint8_t *hot;           // the jump of a short block that has been executed often
   uint32_t flags_ready;   // where that block continues
-  unsigned nbranches, nmisses;
+  unsigned nbranches, nmisses, ncollections;
   // By instruction, written before they are read.
   uint16_t cost_before[BLOCK_INSNS];
   uint8_t stores_before[BLOCK_INSNS];
   struct recorded recorded_before[BLOCK_INSNS];
   struct branch branches[BLOCK_INSNS];
   struct miss misses[2 * BLOCK_INSNS];
+  struct collection collections[(BLOCK_INSNS + 1) * (BLOCK_INSNS / COLLECTED_AT_ONCE)];
 };
 
 // accessgroup.c
@@ -82,6 +89,8 @@ void move_group(struct translation *t, unsigned i);
 void begin_record(struct translation *t);
 void record_before(struct translation *t, unsigned i);
 void record_after(struct translation *t, unsigned i);
+void put_outcomes(struct translation *t, unsigned i, const struct direct_exit *x);
+void put_collections(struct translation *t);
 void put_record(struct translation *t, unsigned i, const struct direct_exit *x);
 uint16_t put_address_word(struct translation *t);
 void put_log_before(struct translation *t, unsigned i, struct place m);

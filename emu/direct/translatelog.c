@@ -76,7 +76,12 @@ static void describe(const struct translation *t, unsigned i, const struct direc
     r->outcomes = r->outcomes << 1 | r->taken;
     r->noutcomes++;
   }
-  r->plain = !r->calls && !x->class;
+}
+
+// Notes that an exit's record takes words for its cycles.
+static void note_words(struct translation *t, uint32_t words, uint32_t cost) {
+  uint32_t ratio = (words + cost - 1u) / cost;
+  if (ratio > t->e->log.ratio) t->e->log.ratio = ratio;
 }
 
 // The words of the record without the target. A side exit is after a conditional branch, which has no accesses.
@@ -85,12 +90,76 @@ static uint32_t last_words(const struct translation *t, unsigned i, const struct
   return side && !x->class ? t->recorded_before[i].words : t->recorded.words;
 }
 
+// ---- outcomes ------------------------------------------------------------------------------
+
+// Adds outcomes to those that are collected.
+static void put_collect(struct translation *t, uint64_t bits, unsigned n) {
+  struct code *c = &t->c;
+  put_load(c, t->scratch, in_context(CONTEXT_OUTCOMES));
+  put_shift_left(c, 8, t->scratch, n);
+  if (bits) put_op_imm(c, 8, 1, t->scratch, (int32_t)bits);
+  put_store(c, t->scratch, in_context(CONTEXT_OUTCOMES));
+  put_test_imm(c, 8, t->scratch, (int32_t)(UINT32_MAX << COLLECTED_MOST));
+  uint8_t *full = put_jump_if(c, CC_NZ);
+  t->collections[t->ncollections++] = (struct collection){full, t->c.at};
+}
+
+// Where a block continues with outcomes that have filled their word, which is in the scratch register.
+void put_collections(struct translation *t) {
+  struct code *c = &t->c;
+  for (unsigned i = 0; i < t->ncollections; i++) {
+    patch_jump(t->collections[i].full, c->at);
+    put_load(c, t->pointer, in_context(CONTEXT_LOG));
+    put_store(c, t->scratch, at_register(t->pointer, 0));
+    put_op_memory(c, 8, OP_LEA, t->pointer, at_register(t->pointer, 8));
+    put_store(c, t->pointer, in_context(CONTEXT_LOG));
+    put_imm_to_memory(c, 8, in_context(CONTEXT_OUTCOMES), 1);
+    patch_jump(put_jump(c), t->collections[i].after);
+  }
+}
+
+// Ends the word of outcomes and writes a record after it.
+static void put_ordered_record(struct translation *t, const struct direct_exit *x, uint32_t number) {
+  struct code *c = &t->c;
+  uint32_t words = x->class ? 2 : 1;
+  put_load(c, t->scratch, in_context(CONTEXT_LOG));
+  if (x->class) put_store(c, t->pointer, at_register(t->scratch, 16));
+  put_load(c, t->pointer, in_context(CONTEXT_OUTCOMES));
+  put_store(c, t->pointer, at_register(t->scratch, 0));
+  put_imm_to_memory(c, 8, at_register(t->scratch, 8), (int32_t)(1u << 31 | words << RECORD_EXIT_BITS | number));
+  if (x->class) put_load(c, t->pointer, at_register(t->scratch, 16));
+  put_op_memory(c, 8, OP_LEA, t->scratch, at_register(t->scratch, 8 * (1 + (int32_t)words)));
+  put_store(c, t->scratch, in_context(CONTEXT_LOG));
+  put_imm_to_memory(c, 8, in_context(CONTEXT_OUTCOMES), 1);
+  note_words(t, words + 1, x->cost);
+}
+
+// Collects the outcomes where the block is left after instruction i, with the target of an indirect branch in
+// the pointer register. The flags are free.
+void put_outcomes(struct translation *t, unsigned i, const struct direct_exit *x) {
+  uint32_t number = (uint32_t)(x - t->e->blocks->exits);
+  struct direct_record *r = &t->e->blocks->records[number];
+  if (!log_collects(&t->e->log)) return;
+  describe(t, i, x, r);
+  if (r->calls || x->class) {
+    put_ordered_record(t, x, number);
+    return;
+  }
+  for (unsigned left = r->noutcomes, n; left; left -= n) {
+    n = left < COLLECTED_AT_ONCE ? left : COLLECTED_AT_ONCE;
+    put_collect(t, r->outcomes >> (left - n) & ((1u << n) - 1), n);
+  }
+}
+
+// ---- records -------------------------------------------------------------------------------
+
 // Completes the record where the block is left after instruction i, with the target of an indirect
 // branch in the pointer register. The host's flags stay.
 void put_record(struct translation *t, unsigned i, const struct direct_exit *x) {
   struct code *c = &t->c;
   struct direct_log *log = &t->e->log;
   uint32_t number = (uint32_t)(x - t->e->blocks->exits);
+  if (log_collects(log)) return;
   if (!is_raw(t)) {
     unsigned branches = t->recorded_before[i].branches + (unsigned)counts(t->insns[i].kind);
     if (!(log->what & LOG_COUNT) || !branches) return;
@@ -109,8 +178,7 @@ void put_record(struct translation *t, unsigned i, const struct direct_exit *x) 
   }
   if (x->class) put_store(c, t->pointer, at_register(t->log, 8 * ((int32_t)words - 1)));
   put_op_memory(c, 8, OP_LEA, t->log, at_register(t->log, 8 * (int32_t)words));
-  uint32_t ratio = (words + x->cost - 1u) / x->cost;
-  if (ratio > log->ratio) log->ratio = ratio;
+  note_words(t, words, x->cost);
 }
 
 _Static_assert(REGIONS * REGION_EXITS < 1u << RECORD_EXIT_BITS && RECORD_WORDS < 1u << (31 - RECORD_EXIT_BITS), "RECORD_EXIT_BITS");
