@@ -19,7 +19,7 @@ const (
 	// call precedes its TagTIP. A direct call of the next instruction has none, as in processor
 	// traces.
 	TagCall
-	// TagRet has the target of a near return: Value.
+	// TagRet has the target of a near return: Value. It does not stand for a compressed return.
 	TagRet
 	// TagTime has the cycles of the run at the time of the next entry: Value.
 	TagTime

@@ -112,6 +112,11 @@ type CPU interface {
 	// by its time, and an entry has at most six outcomes. The log does not change the effect of a
 	// run.
 	LogBranches(timed bool) error
+	// CompressReturns has the branch log have compressed returns, if the engine does that, and reports
+	// whether it does. It comes after LogBranches without times, and before the first run. A return to the
+	// place after the newest call of the run is an outcome of 1 then, and takes that call away; another
+	// one forgets the calls before it. Of the calls, of which there are 64 at most, the log has none.
+	CompressReturns() bool
 	// Branches returns the branch log since the last Drained, up to the PC of the last Stop, valid
 	// until the next run. Code iterates over the code log since the last Drained; the bytes are
 	// valid until the next run. Drained empties both logs.

@@ -70,6 +70,7 @@ func NewBranches(w *trace.Writer, cpu emu.CPU, cores int, c pt.Config) (*Branche
 	if err := cpu.LogBranches(c.MTCPeriod > 0 || c.CYC); err != nil {
 		return nil, err
 	}
+	c.LoggedReturns = c.RetCompression && cpu.CompressReturns()
 	b := &Branches{
 		cores: make([]coreTrace, cores), on: map[arch.ThreadID]arch.CoreID{}, code: w.Stream(trace.Code, 0),
 		known: codeMemory{}, spaces: map[int32]uint64{},
@@ -135,9 +136,7 @@ func (b *Branches) Stopped(r *Recorder, t *kernel.Task, s arch.Stop) {
 	c := &b.cores[at.Core]
 	c.out.noteProgress(at)
 	b.recordCode(r, t, at)
-	words := r.CPU().Branches()
-	c.encoder.Log(words)
-	r.AddBranches(countBranches(words))
+	r.AddBranches(c.encoder.Log(r.CPU().Branches()))
 	c.count = b.base + s.Instructions - s.Repeated
 	if s.Reason == arch.StopSyscall || s.Reason == arch.StopInterrupt {
 		c.encoder.Syscall()
@@ -148,20 +147,6 @@ func (b *Branches) Stopped(r *Recorder, t *kernel.Task, s arch.Stop) {
 	r.CPU().Regs(&regs)
 	c.pc = arch.Addr(regs.RIP)
 	c.encoder.Position(regs.RIP)
-}
-
-// countBranches counts the branches that a Stamp counts.
-func countBranches(words []emu.BranchWord) (n uint64) {
-	for _, w := range words {
-		switch w.Tag() {
-		case emu.TagTNT:
-			_, outcomes := w.Outcomes()
-			n += uint64(outcomes)
-		case emu.TagTIP, emu.TagRet:
-			n++
-		}
-	}
-	return n
 }
 
 // recordCode records the code that the trace does not have yet.

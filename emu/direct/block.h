@@ -151,7 +151,6 @@ struct direct_blocks {
   // With a raw log, otherwise NULL: by the number of the exit, and by region.
   struct direct_record *records;
   struct direct_event *events;
-  struct direct_call *calls;
   struct direct_place *places;
   struct heddle_mem_access *accesses;
   uint64_t *apart;               // by address, modulo UNIT_CACHE: where all blocks check each access on its own

@@ -37,7 +37,11 @@
 #define CONTEXT_RETURN_RIP 0x340
 #define CONTEXT_RETURN_FLAGS 0x348
 #define CONTEXT_SETTLE 0x350       // address of direct_settle
-#define CONTEXT_BYTES 0x400
+// The return addresses of the last calls, in a ring, and the place of the newest in it, in bytes: see log.h.
+#define CONTEXT_NEWEST 0x1c8
+#define CONTEXT_CALLS 0x400
+#define CONTEXT_CALLS_COUNT 64
+#define CONTEXT_BYTES 0x600
 
 // After the context: the table of targets of indirect jumps, by the low 16 bits of their
 // address (where the block's code is, or 0), then the tables of pages, by bits 12 to 31 of an address. A page of the guest that

@@ -53,12 +53,15 @@ struct direct_context {
   uint64_t first, second;
   uint64_t branches;
   uint64_t outcomes;
-  uint64_t unused2[6];
+  uint64_t newest;
+  uint64_t unused2[5];
   struct direct_logged_store *stores;
   uint8_t bounce[192];
   uint64_t return_gpr[16], return_rip;
   uint32_t return_flags, return_unused;
   void (*settle)(void);
+  uint64_t unused3[21];
+  uint64_t calls[CONTEXT_CALLS_COUNT];
 };
 
 #define AT(field, offset) _Static_assert(offsetof(struct direct_context, field) == (offset), "context.h")
@@ -87,12 +90,14 @@ AT(first, CONTEXT_FIRST);
 AT(second, CONTEXT_SECOND);
 AT(branches, CONTEXT_BRANCHES);
 AT(outcomes, CONTEXT_OUTCOMES);
+AT(newest, CONTEXT_NEWEST);
 AT(stores, CONTEXT_STORES);
 AT(bounce, CONTEXT_BOUNCE);
 AT(return_gpr, CONTEXT_RETURN_GPR);
 AT(return_rip, CONTEXT_RETURN_RIP);
 AT(return_flags, CONTEXT_RETURN_FLAGS);
 AT(settle, CONTEXT_SETTLE);
+AT(calls, CONTEXT_CALLS);
 _Static_assert(sizeof(struct direct_context) <= CONTEXT_BYTES, "context.h");
 #undef AT
 

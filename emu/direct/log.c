@@ -10,7 +10,6 @@ static uint32_t raw_words(const struct direct_log *log) { return log_collects(lo
 static size_t raw_bytes(void) { return (RAW_WORDS_COLLECTED + RECORD_WORDS) * sizeof(uint64_t); }
 static size_t records_bytes(void) { return (REGIONS * REGION_EXITS + 1) * sizeof(struct direct_record); }
 static size_t events_bytes(void) { return REGIONS * REGION_EVENTS * sizeof(struct direct_event); }
-static size_t calls_bytes(void) { return REGIONS * REGION_EVENTS * sizeof(struct direct_call); }
 static size_t places_bytes(void) { return REGIONS * REGION_PLACES * sizeof(struct direct_place); }
 
 static bool open_raw(struct direct_engine *e) {
@@ -21,9 +20,8 @@ static bool open_raw(struct direct_engine *e) {
   log->raw = heddle_reserve(raw_bytes());
   a->records = heddle_reserve(records_bytes());
   a->events = heddle_reserve(events_bytes());
-  a->calls = heddle_reserve(calls_bytes());
   a->places = heddle_reserve(places_bytes());
-  return log->raw && a->records && a->events && a->calls && a->places;
+  return log->raw && a->records && a->events && a->places;
 }
 
 // Starts the log of atomic instructions.
@@ -52,7 +50,6 @@ void direct_log_close(struct direct_engine *e) {
   if (e->blocks) {
     heddle_unreserve(e->blocks->records, records_bytes());
     heddle_unreserve(e->blocks->events, events_bytes());
-    heddle_unreserve(e->blocks->calls, calls_bytes());
     heddle_unreserve(e->blocks->places, places_bytes());
   }
   free(log->words);
@@ -108,7 +105,29 @@ static void add_outcome(struct direct_engine *e, bool taken, uint64_t time) {
   if (log->outcomes >= log->outcomes_full) flush_outcomes(e, time);
 }
 
+// Forgets the calls whose returns could be compressed.
+void direct_log_forget_calls(struct direct_engine *e) { e->context->calls[e->context->newest / 8] = 0; }
+
+static void push_call(struct direct_engine *e, uint64_t next) {
+  struct direct_context *c = e->context;
+  c->newest = (c->newest + 8) % sizeof c->calls;
+  c->calls[c->newest / 8] = next;
+}
+
+// Reports whether a return is to the newest call, which it takes away.
+static bool pop_call(struct direct_engine *e, uint64_t target) {
+  struct direct_context *c = e->context;
+  bool matches = target && c->calls[c->newest / 8] == target;
+  direct_log_forget_calls(e);
+  if (matches) c->newest = (c->newest - 8) % sizeof c->calls;
+  return matches;
+}
+
 static void add_call(struct direct_engine *e, uint64_t next, uint64_t time) {
+  if (e->log.what & LOG_RETURNS) {
+    push_call(e, next);
+    return;
+  }
   flush_outcomes(e, time);
   add_word(e, WORD_CALL, next);
 }
@@ -136,7 +155,8 @@ static void add_branch(struct direct_engine *e, unsigned kind, uint64_t end, uin
       add_target(e, WORD_TIP, pc, time);
       return;
     case KIND_RET:
-      add_target(e, WORD_RET, pc, time);
+      if ((e->log.what & LOG_RETURNS) && pop_call(e, pc)) add_outcome(e, true, time);
+      else add_target(e, WORD_RET, pc, time);
       return;
     default:
       return;
@@ -175,7 +195,7 @@ static bool is_indirect(const struct direct_record *r) {
   return r->kind == KIND_JUMP || r->kind == KIND_CALL_IND || r->kind == KIND_RET;
 }
 
-// ---- records of a log of branches alone, without times -----------------------------------------------
+// ---- collected outcomes ------------------------------------------------------------------------------
 
 struct writer {
   uint64_t *at;
@@ -191,75 +211,43 @@ static inline void write_outcomes(struct writer *w) {
   w->outcomes = 1;
 }
 
-// Adds less than 48 outcomes.
-static inline void join_outcomes(struct writer *w, uint64_t bits, unsigned n) {
-  int over = (int)(outcomes_in(w->outcomes) + n) - (int)WORD_OUTCOMES;
-  if (over < 0) {
-    w->outcomes = w->outcomes << n | bits;
-    return;
-  }
-  w->outcomes = w->outcomes << (n - (unsigned)over) | bits >> over;
-  write_outcomes(w);
-  w->outcomes = (uint64_t)1 << over | (bits & (((uint64_t)1 << over) - 1));
-}
-
-// Adds outcomes that are after a leading 1. Returns how many.
-static inline unsigned join_collected(struct writer *w, uint64_t word) {
-  unsigned n = outcomes_in(word);
-  join_outcomes(w, word ^ (uint64_t)1 << n, n);
+// Adds the outcomes of a word, less than 48 after a leading 1. Returns how many. The result is written whether it
+// is full or not: a branch would be mispredicted.
+static inline unsigned join_outcomes(struct writer *w, uint64_t word) {
+  unsigned n = outcomes_in(word), room = WORD_OUTCOMES - outcomes_in(w->outcomes), fit = n < room ? n : room, rest = n - fit;
+  uint64_t bits = word ^ (uint64_t)1 << n, below = (uint64_t)1 << rest;
+  uint64_t joined = w->outcomes << fit | bits >> rest;
+  *w->at = (uint64_t)WORD_TNT << WORD_TAG_SHIFT | (uint64_t)WORD_OUTCOMES << 48 | (joined ^ (uint64_t)1 << WORD_OUTCOMES);
+  w->at += fit == room;
+  w->outcomes = fit == room ? below | (bits & (below - 1)) : joined;
   return n;
 }
 
-// Makes room for the words of a record and of those after it up to end: two for a word of these, which
-// may have calls, and two for each call and these for the record.
-#define WORDS_OF_RECORD 8u
-
-static inline void make_words_room(struct direct_engine *e, struct writer *w, size_t calls, const uint64_t *p, const uint64_t *end) {
+// Adds outcomes and the targets of indirect branches. A target that is not canonical is none.
+static void write_collected(struct direct_engine *e, const uint64_t *end) {
   struct direct_log *log = &e->log;
-  size_t used = (size_t)(w->at - log->words), need = 2 * calls + WORDS_OF_RECORD + 2 * (size_t)(end - p);
-  if (__builtin_expect(used + need <= log->room, 1)) return;
-  log->words = make_room(e, log->words, used, need, &log->room, sizeof *log->words);
-  w->at = log->words + used;
-}
-
-static void write_records(struct direct_engine *e, const uint64_t *end) {
-  struct direct_log *log = &e->log;
-  const struct direct_record *records = e->blocks->records;
-  const struct direct_call *calls = e->blocks->calls;
+  size_t need = 2 * (size_t)(end - log->raw) + 2;  // a word of outcomes may complete one and begin another
+  log->words = make_room(e, log->words, log->nwords, need, &log->room, sizeof *log->words);
   struct writer w = {log->words + log->nwords, log->outcomes};
-  uint64_t branches = log->branches;
-  make_words_room(e, &w, 0, log->raw, end);
   for (const uint64_t *p = log->raw; p < end;) {
     if (!is_record(*p)) {
-      branches += join_collected(&w, *p++);
+      log->branches += join_outcomes(&w, *p++);
       continue;
     }
-    const struct direct_record *r = &records[record_exit(*p)];
+    const struct direct_record *r = &e->blocks->records[record_exit(*p)];
     p += record_words(*p);
-    branches += r->branches;
-    make_words_room(e, &w, r->calls, p, end);
-    for (unsigned k = 0; k < r->calls; k++) {
-      const struct direct_call *c = &calls[r->call + k];
-      join_outcomes(&w, c->outcomes, c->noutcomes);
-      write_outcomes(&w);
-      write_word(&w, WORD_CALL, c->value);
-    }
-    join_outcomes(&w, r->outcomes, r->noutcomes);
-    if (!is_indirect(r)) continue;
-    if (!is_canonical(p[-1])) {
-      branches--;
-      continue;
-    }
+    if (!is_canonical(p[-1])) continue;
     write_outcomes(&w);
-    if (r->kind == KIND_CALL_IND) write_word(&w, WORD_CALL, r->end);
     write_word(&w, r->kind == KIND_RET ? WORD_RET : WORD_TIP, p[-1]);
+    log->branches++;
   }
-  branches += join_collected(&w, e->context->outcomes);
+  log->branches += join_outcomes(&w, e->context->outcomes);
   e->context->outcomes = 1;
   log->nwords = (size_t)(w.at - log->words);
   log->outcomes = w.outcomes;
-  log->branches = branches;
 }
+
+// ---- draining ------------------------------------------------------------------------------------
 
 // Makes entries of the records up to end, and empties the raw log. The time of a record is the run's
 // before the translated code was entered and what that has used of its grant. A branch to an
@@ -270,7 +258,7 @@ void direct_log_drain(struct direct_engine *e, const uint64_t *end) {
   e->context->branches = 0;
   if (!log_is_raw(log)) return;
   if (log_collects(log)) {
-    write_records(e, end);
+    write_collected(e, end);
     return;
   }
   uint64_t base = direct_cycles_now(e) + (uint64_t)log->granted;

@@ -41,6 +41,12 @@ func (c *CPU) LogBranches(timed bool) error {
 	return nil
 }
 
+// CompressReturns implements emu.CPU.
+func (c *CPU) CompressReturns() bool {
+	const need, not = C.LOG_BRANCHES, C.LOG_TIMED
+	return c.c.log.what&(need|not) == need && C.direct_log_start(c.c, C.LOG_RETURNS) == 0
+}
+
 // Branches implements emu.CPU.
 func (c *CPU) Branches() []emu.BranchWord {
 	log := &c.c.log

@@ -7,9 +7,13 @@
 // the C around it knows the point. C makes the entries of all logs from that each time that
 // translated code is left, and logs units itself.
 //
-// A log of branches alone, without times, has no record for a block with outcomes of conditional branches
-// alone. These are collected in a word, after a leading 1, which goes to the raw log when it has
+// A log of branches alone with compressed returns and without times has no record for a block without an
+// indirect branch. Outcomes are collected in a word, after a leading 1, which goes to the raw log when it has
 // COLLECTED_MOST, and before each record. The first word of a record is negative then.
+//
+// Compressed returns: the context has the return addresses of the last calls of the run. A return to
+// the newest is an outcome of 1 and takes it away; another return, which may be to 0, forgets all, by a 0
+// in the newest place. A place that was taken away has 0, too.
 #ifndef HEDDLE_DIRECT_LOG_H
 #define HEDDLE_DIRECT_LOG_H
 
@@ -28,6 +32,7 @@
 #define LOG_ATOMICS 16u
 #define LOG_MEMORY 32u       // accesses, with values
 #define LOG_PHYSICAL 64u     // accesses of units, by physical address: all run as units
+#define LOG_RETURNS 128u     // ... of branches, with compressed returns
 #define LOG_UNITS (LOG_MEMORY | LOG_PHYSICAL)  // what units log of their accesses
 #define LOG_RAW (LOG_BRANCHES | LOG_INSTRUCTIONS | LOG_MEMORY)  // what needs the raw log
 
@@ -82,21 +87,13 @@ struct direct_place {
   uint32_t length;
 };
 
-// A call on a block's path, with the outcomes between it and the one before.
-struct direct_call {
-  uint64_t value, outcomes;
-  uint8_t noutcomes;
-};
-
 // What is known of an exit's record.
 struct direct_record {
   uint8_t branches;
-  uint8_t noutcomes, calls;
   uint8_t kind;         // of the last instruction, if the block is left by it
   bool taken;
-  uint64_t outcomes;    // of the conditional branches after the last call, the last one lowest
   uint64_t end;         // of the last instruction
-  uint32_t event, call, place, access;  // the first of the block's
+  uint32_t event, place, access;  // the first of the block's
   uint8_t accesses, accesses_before;    // before: the last instruction
   uint16_t cost;
   uint8_t events;       // before the last instruction
@@ -194,6 +191,7 @@ void direct_log_unit(struct direct_engine *e, const struct direct_insn *in);
 void direct_log_unit_code(struct direct_engine *e, struct direct_unit *u);
 void direct_log_block_code(struct direct_engine *e, const struct direct_block *b);
 void direct_log_flush(struct direct_engine *e);
+void direct_log_forget_calls(struct direct_engine *e);
 
 // memorylog.c
 bool direct_memory_log_open(struct direct_engine *e);
@@ -216,7 +214,9 @@ void direct_atomic_end(struct direct_engine *e);
 static inline bool log_is_raw(const struct direct_log *log) { return log->what & LOG_RAW; }
 
 // Reports whether blocks collect outcomes instead of writing a record each.
-static inline bool log_collects(const struct direct_log *log) { return (log->what & (LOG_RAW | LOG_TIMED)) == LOG_BRANCHES; }
+static inline bool log_collects(const struct direct_log *log) {
+  return (log->what & (LOG_RAW | LOG_TIMED | LOG_RETURNS)) == (LOG_BRANCHES | LOG_RETURNS);
+}
 
 // Reports whether a register has the end of the raw log.
 static inline bool log_has_register(const struct direct_log *log) { return log_is_raw(log) && !log_collects(log); }

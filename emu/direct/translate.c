@@ -90,7 +90,7 @@ static void put_exit(struct translation *t, unsigned i, uint64_t target) {
   struct direct_exit *x = new_exit(t, i, target);
   put_exit_flags(t);
   put_stores_exit(t, i);
-  put_outcomes(t, i, x);
+  put_collect(t, i, x);
   put_charge(t, t->scratch, x->count, x->cost);
   put_record(t, i, x);
   uint8_t *used_up = put_jump_if(&t->c, CC_S);
@@ -122,7 +122,7 @@ static void put_indirect_exit(struct translation *t, unsigned i) {
   x->last_cost = (uint16_t)in->cost;
   put_exit_flags(t);
   put_stores_exit(t, i);
-  put_outcomes(t, i, x);
+  put_collect(t, i, x);
   put_charge(t, t->scratch, x->count, x->cost);
   put_record(t, i, x);
   put_log_swap_out(t);
@@ -533,6 +533,7 @@ void direct_translate(struct direct_engine *e, struct direct_block *b, const str
   }
   if (open) put_exit(&t, o->n - 1, o->next);
   put_branches(&t);
+  put_other_return(&t);
   put_collections(&t);
   put_misses(&t);
   put_needs_flags(&t);

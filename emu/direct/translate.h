@@ -37,7 +37,7 @@ struct group {
 // What the record of a block has before an instruction.
 struct recorded {
   uint16_t words;
-  uint8_t events, branches, calls, accesses;
+  uint8_t events, branches, accesses;
 };
 
 // The guest's address of an access, as the record has it: at is added to the word, or is the address if
@@ -51,6 +51,15 @@ struct where {
 struct collection {
   uint8_t *full;
   const uint8_t *after;
+};
+
+// Where a block leaves off if it returns to elsewhere than after the newest call, and continues.
+struct other_return {
+  uint8_t *from[2];
+  const uint8_t *after;
+  uint32_t number, cost;  // of the exit
+  uint64_t outcomes;
+  unsigned noutcomes;
 };
 
 struct translation {
@@ -71,6 +80,7 @@ struct translation {
   uint8_t *needs_flags;   // the jump of a block that needs them when they are not in SAVED_FLAGS
   uint8_t *hot;           // the jump of a short block that has been executed often
   uint32_t flags_ready;   // where that block continues
+  struct other_return other_return;
   unsigned nbranches, nmisses, ncollections;
   // By instruction, written before they are read.
   uint16_t cost_before[BLOCK_INSNS];
@@ -89,7 +99,8 @@ void move_group(struct translation *t, unsigned i);
 void begin_record(struct translation *t);
 void record_before(struct translation *t, unsigned i);
 void record_after(struct translation *t, unsigned i);
-void put_outcomes(struct translation *t, unsigned i, const struct direct_exit *x);
+void put_collect(struct translation *t, unsigned i, const struct direct_exit *x);
+void put_other_return(struct translation *t);
 void put_collections(struct translation *t);
 void put_record(struct translation *t, unsigned i, const struct direct_exit *x);
 uint16_t put_address_word(struct translation *t);

@@ -19,31 +19,15 @@ static bool is_event(const struct direct_insn *in) {
   return in->kind == KIND_COND || (in->kind == KIND_CALL && in->target != end_of(in));
 }
 
-// The outcomes of the block's events before number n, and after the last call. Returns how many.
-static uint8_t outcomes_before(const struct translation *t, unsigned n, uint64_t *bits) {
-  const struct direct_event *events = &t->e->blocks->events[t->block->first_event];
-  unsigned first = n;
-  *bits = 0;
-  while (first && !events[first - 1].call) first--;
-  for (unsigned k = first; k < n; k++) *bits = *bits << 1 | events[k].taken;
-  return (uint8_t)(n - first);
-}
-
 void record_after(struct translation *t, unsigned i) {
   const struct direct_insn *in = &t->insns[i];
   struct direct_blocks *a = t->e->blocks;
   t->recorded.branches += in->kind == KIND_COND;
   if (!is_raw(t) || !is_event(in)) return;
-  bool call = in->kind == KIND_CALL;
-  if (call) {
-    struct direct_call *c = &a->calls[t->block->first_event + t->recorded.calls++];
-    c->value = end_of(in);
-    c->noutcomes = outcomes_before(t, t->recorded.events, &c->outcomes);
-  }
   a->events[t->block->first_event + t->recorded.events++] = (struct direct_event){
       .value = end_of(in),
       .cost = (uint16_t)(t->cost_before[i] + in->cost),
-      .call = call,
+      .call = in->kind == KIND_CALL,
       .taken = t->taken[i] && in->target != end_of(in),
   };
   t->block->events = t->recorded.events;
@@ -57,25 +41,18 @@ static void describe(const struct translation *t, unsigned i, const struct direc
   bool called = in->kind == KIND_CALL && is_event(in);
   *r = (struct direct_record){
       .event = t->block->first_event,
-      .call = t->block->first_event,
       .access = t->block->first_access,
       .accesses = in->kind == KIND_COND ? t->recorded_before[i].accesses : t->recorded.accesses,
       .accesses_before = t->recorded_before[i].accesses,
       .place = t->block->first_place,
       .cost = x->cost,
       .events = (uint8_t)(t->recorded_before[i].events + called),
-      .calls = (uint8_t)(t->recorded_before[i].calls + called),
       .places = (uint8_t)x->count,
       .branches = (uint8_t)(t->recorded_before[i].branches + counts(in->kind)),
       .kind = in->kind,
       .end = end_of(in),
       .taken = x->target != end_of(in),
   };
-  r->noutcomes = outcomes_before(t, r->events, &r->outcomes);
-  if (in->kind == KIND_COND) {
-    r->outcomes = r->outcomes << 1 | r->taken;
-    r->noutcomes++;
-  }
 }
 
 // Notes that an exit's record takes words for its cycles.
@@ -92,16 +69,28 @@ static uint32_t last_words(const struct translation *t, unsigned i, const struct
 
 // ---- outcomes ------------------------------------------------------------------------------
 
-// Adds outcomes to those that are collected.
-static void put_collect(struct translation *t, uint64_t bits, unsigned n) {
+// Adds some outcomes to those that are collected.
+static void put_few_outcomes(struct translation *t, uint32_t bits, unsigned n) {
   struct code *c = &t->c;
+  struct place shifted = {.base = NO_REGISTER, .index = (uint8_t)t->scratch, .scale = (uint8_t)(1u << n), .disp = (int32_t)bits};
   put_load(c, t->scratch, in_context(CONTEXT_OUTCOMES));
-  put_shift_left(c, 8, t->scratch, n);
-  if (bits) put_op_imm(c, 8, 1, t->scratch, (int32_t)bits);
+  if (n <= 3) {
+    put_op_memory(c, 8, OP_LEA, t->scratch, shifted);
+  } else {
+    put_shift_left(c, 8, t->scratch, n);
+    if (bits) put_op_imm(c, 8, 1, t->scratch, (int32_t)bits);
+  }
   put_store(c, t->scratch, in_context(CONTEXT_OUTCOMES));
   put_test_imm(c, 8, t->scratch, (int32_t)(UINT32_MAX << COLLECTED_MOST));
   uint8_t *full = put_jump_if(c, CC_NZ);
   t->collections[t->ncollections++] = (struct collection){full, t->c.at};
+}
+
+static void put_outcomes(struct translation *t, uint64_t bits, unsigned n) {
+  for (unsigned some; n; n -= some) {
+    some = n < COLLECTED_AT_ONCE ? n : COLLECTED_AT_ONCE;
+    put_few_outcomes(t, bits >> (n - some) & ((1u << some) - 1), some);
+  }
 }
 
 // Where a block continues with outcomes that have filled their word, which is in the scratch register.
@@ -109,46 +98,152 @@ void put_collections(struct translation *t) {
   struct code *c = &t->c;
   for (unsigned i = 0; i < t->ncollections; i++) {
     patch_jump(t->collections[i].full, c->at);
+    put_store(c, t->pointer, in_context(CONTEXT_SPARE));
     put_load(c, t->pointer, in_context(CONTEXT_LOG));
     put_store(c, t->scratch, at_register(t->pointer, 0));
     put_op_memory(c, 8, OP_LEA, t->pointer, at_register(t->pointer, 8));
     put_store(c, t->pointer, in_context(CONTEXT_LOG));
     put_imm_to_memory(c, 8, in_context(CONTEXT_OUTCOMES), 1);
+    put_load(c, t->pointer, in_context(CONTEXT_SPARE));
     patch_jump(put_jump(c), t->collections[i].after);
   }
 }
 
-// Ends the word of outcomes and writes a record after it.
-static void put_ordered_record(struct translation *t, const struct direct_exit *x, uint32_t number) {
+// Ends the word of outcomes and writes a record with the target in the pointer register.
+static void put_target_record(struct translation *t, uint32_t number, uint32_t cost) {
   struct code *c = &t->c;
-  uint32_t words = x->class ? 2 : 1;
   put_load(c, t->scratch, in_context(CONTEXT_LOG));
-  if (x->class) put_store(c, t->pointer, at_register(t->scratch, 16));
+  put_store(c, t->pointer, at_register(t->scratch, 16));
   put_load(c, t->pointer, in_context(CONTEXT_OUTCOMES));
   put_store(c, t->pointer, at_register(t->scratch, 0));
-  put_imm_to_memory(c, 8, at_register(t->scratch, 8), (int32_t)(1u << 31 | words << RECORD_EXIT_BITS | number));
-  if (x->class) put_load(c, t->pointer, at_register(t->scratch, 16));
-  put_op_memory(c, 8, OP_LEA, t->scratch, at_register(t->scratch, 8 * (1 + (int32_t)words)));
+  put_imm_to_memory(c, 8, at_register(t->scratch, 8), (int32_t)(1u << 31 | 2u << RECORD_EXIT_BITS | number));
+  put_load(c, t->pointer, at_register(t->scratch, 16));
+  put_op_memory(c, 8, OP_LEA, t->scratch, at_register(t->scratch, 24));
   put_store(c, t->scratch, in_context(CONTEXT_LOG));
   put_imm_to_memory(c, 8, in_context(CONTEXT_OUTCOMES), 1);
-  note_words(t, words + 1, x->cost);
+  note_words(t, 3, cost);
+}
+
+// ---- calls and returns ---------------------------------------------------------------------
+
+static struct place newest_call(const struct translation *t) {
+  return (struct place){.base = NO_REGISTER, .index = (uint8_t)t->scratch, .scale = 1, .gs = true, .disp = CONTEXT_CALLS};
+}
+
+// Moves the place of the newest call, which is in the scratch register.
+static void put_next_call(struct translation *t, int32_t distance) {
+  put_op_memory(&t->c, 4, OP_LEA, t->scratch, at_register(t->scratch, distance));
+  put_op_imm(&t->c, 4, 4, t->scratch, 8 * CONTEXT_CALLS_COUNT - 8);
+}
+
+static void put_call(struct translation *t, uint64_t next) {
+  put_next_call(t, 8);
+  put_constant(&t->c, t->pointer, next);
+  put_store(&t->c, t->pointer, newest_call(t));
+}
+
+// Adds the return addresses of some events' calls, and that of an indirect call unless it is 0.
+static void put_calls(struct translation *t, const struct direct_event *events, unsigned n, uint64_t indirect) {
+  struct code *c = &t->c;
+  put_store(c, t->pointer, in_context(CONTEXT_SPARE));
+  put_load(c, t->scratch, in_context(CONTEXT_NEWEST));
+  for (unsigned i = 0; i < n; i++)
+    if (events[i].call) put_call(t, events[i].value);
+  if (indirect) put_call(t, indirect);
+  put_store(c, t->scratch, in_context(CONTEXT_NEWEST));
+  put_load(c, t->pointer, in_context(CONTEXT_SPARE));
+}
+
+// Takes the newest call away if the target in the pointer register is its return address.
+static void put_take_call(struct translation *t) {
+  struct code *c = &t->c;
+  struct other_return *o = &t->other_return;
+  put_load(c, t->scratch, in_context(CONTEXT_NEWEST));
+  put_op_register(c, 8, OP_TEST, t->pointer, t->pointer);
+  o->from[0] = put_jump_if(c, CC_Z);
+  put_op_memory(c, 8, OP_CMP, t->pointer, newest_call(t));
+  o->from[1] = put_jump_if(c, CC_NZ);
+  put_imm_to_memory(c, 8, newest_call(t), 0);
+  put_next_call(t, -8);
+  put_store(c, t->scratch, in_context(CONTEXT_NEWEST));
+}
+
+// The same with a call of the block itself.
+static void put_compare_call(struct translation *t, uint64_t next) {
+  put_constant(&t->c, t->scratch, next);
+  put_op_register(&t->c, 8, OP_CMP, t->pointer, t->scratch);
+  t->other_return.from[0] = put_jump_if(&t->c, CC_NZ);
+}
+
+// Where a block continues with a return to elsewhere.
+void put_other_return(struct translation *t) {
+  struct other_return *o = &t->other_return;
+  for (unsigned k = 0; k < 2; k++)
+    if (o->from[k]) patch_jump(o->from[k], t->c.at);
+  if (!o->from[0]) return;
+  put_load(&t->c, t->scratch, in_context(CONTEXT_NEWEST));
+  put_imm_to_memory(&t->c, 8, newest_call(t), 0);
+  put_outcomes(t, o->outcomes, o->noutcomes);
+  put_target_record(t, o->number, o->cost);
+  patch_jump(put_jump(&t->c), o->after);
+}
+
+// What the path to an exit has for the log, calls and the exit's own branch included.
+struct path {
+  const struct direct_event *events;
+  unsigned n, calls, last_call;
+  uint64_t outcomes;
+  unsigned noutcomes;
+};
+
+static void add_to_path(struct path *p, bool taken) {
+  p->outcomes = p->outcomes << 1 | taken;
+  p->noutcomes++;
+}
+
+static struct path path_to(const struct translation *t, const struct direct_insn *in, const struct direct_record *r) {
+  struct path p = {.events = &t->e->blocks->events[r->event], .n = r->events};
+  for (unsigned i = 0; i < p.n; i++) {
+    if (p.events[i].call) {
+      p.calls++;
+      p.last_call = i;
+    } else {
+      add_to_path(&p, p.events[i].taken);
+    }
+  }
+  if (in->kind == KIND_COND) add_to_path(&p, r->taken);
+  return p;
+}
+
+static void put_return_outcomes(struct translation *t, const struct path *p, uint32_t number, uint32_t cost) {
+  if (p->calls > 1) put_calls(t, p->events, p->last_call, 0);
+  if (p->calls) put_compare_call(t, p->events[p->last_call].value);
+  else put_take_call(t);
+  put_outcomes(t, p->outcomes << 1 | 1, p->noutcomes + 1);
+  t->other_return.number = number;
+  t->other_return.cost = cost;
+  t->other_return.outcomes = p->outcomes;
+  t->other_return.noutcomes = p->noutcomes;
+  t->other_return.after = t->c.at;
 }
 
 // Collects the outcomes where the block is left after instruction i, with the target of an indirect branch in
 // the pointer register. The flags are free.
-void put_outcomes(struct translation *t, unsigned i, const struct direct_exit *x) {
+void put_collect(struct translation *t, unsigned i, const struct direct_exit *x) {
+  const struct direct_insn *in = &t->insns[i];
   uint32_t number = (uint32_t)(x - t->e->blocks->exits);
   struct direct_record *r = &t->e->blocks->records[number];
   if (!log_collects(&t->e->log)) return;
   describe(t, i, x, r);
-  if (r->calls || x->class) {
-    put_ordered_record(t, x, number);
+  struct path p = path_to(t, in, r);
+  if (in->kind == KIND_RET) {
+    put_return_outcomes(t, &p, number, x->cost);
     return;
   }
-  for (unsigned left = r->noutcomes, n; left; left -= n) {
-    n = left < COLLECTED_AT_ONCE ? left : COLLECTED_AT_ONCE;
-    put_collect(t, r->outcomes >> (left - n) & ((1u << n) - 1), n);
-  }
+  uint64_t indirect = in->kind == KIND_CALL_IND ? r->end : 0;
+  if (p.calls || indirect) put_calls(t, p.events, p.n, indirect);
+  put_outcomes(t, p.outcomes, p.noutcomes);
+  if (x->class) put_target_record(t, number, x->cost);
 }
 
 // ---- records -------------------------------------------------------------------------------

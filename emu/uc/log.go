@@ -36,6 +36,9 @@ func (c *CPU) LogBranches(timed bool) error {
 	return nil
 }
 
+// CompressReturns implements emu.CPU: this engine does not.
+func (c *CPU) CompressReturns() bool { return false }
+
 // Branches implements emu.CPU.
 func (c *CPU) Branches() []emu.BranchWord {
 	log := &c.c.logs.flow

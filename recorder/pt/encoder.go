@@ -2,6 +2,7 @@ package pt
 
 import (
 	"io"
+	"slices"
 
 	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/emu/arch"
@@ -21,6 +22,10 @@ type Config struct {
 	// RetCompression writes a TNT bit instead of a TIP for a return to the place
 	// after its call.
 	RetCompression bool
+	// LoggedReturns says that the log has compressed returns (emu.CPU.CompressReturns), and a Position or
+	// an Enable after each run. RetCompression has no effect then, and no PSB stands after a TIP of
+	// another branch than a return.
+	LoggedReturns bool
 	Timing
 }
 
@@ -168,9 +173,7 @@ func (e *Encoder) Async(ip uint64) {
 func (e *Encoder) Position(ip uint64) {
 	e.mustBeOn()
 	e.makeRoom()
-	if e.isPSBDue() {
-		e.syncPoint(ip)
-	}
+	e.syncIfDue(ip)
 }
 
 func (e *Encoder) mustBeOn() {
@@ -180,28 +183,73 @@ func (e *Encoder) mustBeOn() {
 }
 
 // Log writes the packets for a branch log, in which times count from the last
-// Clock or Enable.
-func (e *Encoder) Log(words []emu.BranchWord) {
+// Clock or Enable. It returns how many conditional branches, indirect branches and
+// returns the log has.
+func (e *Encoder) Log(words []emu.BranchWord) (branches uint64) {
 	if len(words) > 0 {
 		e.mustBeOn()
 	}
-	for _, w := range words {
+	for len(words) > 0 {
 		e.makeRoom()
+		w := words[0]
+		if w.Tag() == emu.TagTNT && !e.cfg.CYC {
+			n, outcomes := e.addWords(words)
+			words = words[n:]
+			branches += outcomes
+			continue
+		}
+		words = words[1:]
 		switch w.Tag() {
 		case emu.TagTNT:
-			e.addOutcomes(w.Outcomes())
+			outcomes, n := w.Outcomes()
+			e.addOutcomes(outcomes, n)
+			branches += uint64(n)
 		case emu.TagTIP:
 			e.writeTIP(canonical(w))
+			if !e.cfg.LoggedReturns {
+				e.syncIfDue(canonical(w))
+			}
+			branches++
 		case emu.TagCall:
 			e.pushCall(canonical(w))
 		case emu.TagRet:
 			e.writeReturn(canonical(w))
+			branches++
 		case emu.TagTime:
 			e.advanceTime(w.Value())
 		default:
 			panic("bug: a branch log with a word of no known kind")
 		}
 	}
+	return branches
+}
+
+// addWords adds the outcomes of the words from the first on, as far as they have some and there
+// is room. It returns how many words it has taken and how many outcomes they had. It is the
+// same as addOutcomes for each, without CYC packets.
+func (e *Encoder) addWords(words []emu.BranchWord) (taken int, outcomes uint64) {
+	at := len(e.buf)
+	buf := slices.Grow(e.buf, bufferSize-at)[:bufferSize] // a copy of an encoder has less room
+	bits, nbits := e.bits, e.nbits
+	words = words[:min(len(words), (bufferSize-at)/longTNTSize)]
+	for _, w := range words {
+		if w.Tag() != emu.TagTNT {
+			break
+		}
+		more, n := w.Outcomes()
+		taken++
+		outcomes += uint64(n)
+		over := nbits + n - maxLongTNT
+		if over < 0 {
+			bits, nbits = bits<<(n&63)|more, nbits+n
+			continue
+		}
+		putLongTNT(buf[at:], bits<<((n-over)&63)|more>>(over&63), maxLongTNT)
+		at += longTNTSize
+		bits, nbits = more&(1<<(over&63)-1), over
+	}
+	e.buf, e.bits, e.nbits = buf[:at], bits, nbits
+	return taken, outcomes
 }
 
 // canonical is the address in the low 48 bits of a word.
@@ -241,13 +289,16 @@ func (e *Encoder) flushTNT() {
 	e.bits = 0
 }
 
-// writeTIP writes a TIP, and a PSB after it if one is due.
 func (e *Encoder) writeTIP(target uint64) {
 	e.flushTNT()
 	e.writeCycles()
 	e.writeIPPacket(opTIP, target)
+}
+
+// syncIfDue writes a PSB if one is due, where the core is at ip.
+func (e *Encoder) syncIfDue(ip uint64) {
 	if e.isPSBDue() {
-		e.syncPoint(target)
+		e.syncPoint(ip)
 	}
 }
 
@@ -265,17 +316,15 @@ func (e *Encoder) pushCall(next uint64) {
 // later outcome then relies on an entry below, and both read the same.
 func (e *Encoder) writeReturn(target uint64) {
 	newest := (e.top + callDepth - 1) % callDepth
-	if !e.cfg.RetCompression || e.depth == 0 || e.stack[newest] != target {
+	if !e.cfg.RetCompression || e.cfg.LoggedReturns || e.depth == 0 || e.stack[newest] != target {
 		e.depth = 0
 		e.writeTIP(target)
-		return
+	} else {
+		e.top = newest
+		e.depth--
+		e.addOutcomes(1, 1)
 	}
-	e.top = newest
-	e.depth--
-	e.addOutcomes(1, 1)
-	if e.isPSBDue() {
-		e.syncPoint(target)
-	}
+	e.syncIfDue(target)
 }
 
 // writeIPPacket writes a packet with an address, compressed against the last.

@@ -148,6 +148,10 @@ func TestPackets(t *testing.T) {
 			e.Log([]emu.BranchWord{tnt("T"), word(emu.TagTIP, 0x402000)})
 			e.Log([]emu.BranchWord{tnt("T")}) // nothing due: the place is not known
 		}, on + "06 " + "2d0020 " + psb + pip0 + "9901 " + "5d00204000 " + psbend},
+		{"PSB with compressed returns in the log, after a return alone", pt.Config{PSBPeriod: 1, RetCompression: true, LoggedReturns: true}, func(e *pt.Encoder) {
+			e.Enable(0x401000, 0)
+			e.Log([]emu.BranchWord{tnt("T"), word(emu.TagTIP, 0x402000), word(emu.TagRet, 0x402100)})
+		}, on + "06 " + "2d0020 " + "2d0021 " + psb + pip0 + "9901 " + "5d00214000 " + psbend},
 		{"PSB at a given place", pt.Config{PSBPeriod: 1}, func(e *pt.Encoder) {
 			e.Enable(0x401000, 0)
 			e.Log([]emu.BranchWord{tnt("T")})

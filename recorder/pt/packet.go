@@ -120,8 +120,15 @@ func appendShortTNT(b []byte, bits uint64, n int) []byte {
 
 // appendLongTNT appends n bits, 1 to 47.
 func appendLongTNT(b []byte, bits uint64, n int) []byte {
-	return binary.LittleEndian.AppendUint64(b, (1<<n|bits)<<16|extTNT<<8|opExtension)
+	return binary.LittleEndian.AppendUint64(b, longTNT(bits, n))
 }
+
+func putLongTNT(b []byte, bits uint64, n int) { binary.LittleEndian.PutUint64(b, longTNT(bits, n)) }
+
+// longTNT is the packet in a word, whose lowest byte is the first.
+func longTNT(bits uint64, n int) uint64 { return (1<<n|bits)<<16 | extTNT<<8 | opExtension }
+
+const longTNTSize = 8
 
 // appendIP appends an IP packet whose address is compressed against last in
 // the way that makes it shortest.
