@@ -85,7 +85,7 @@ type Chunk struct {
 	Threads []arch.ThreadID
 
 	head   []byte // as in the file, without checksum
-	packed bool
+	packed uint64 // how its payload is compressed: a flag, or 0
 }
 
 // Range is one end of the range of stamps.
@@ -102,18 +102,16 @@ func (c *Chunk) payloadAt() int64 { return c.Offset + int64(chunkPrefix+len(c.he
 
 // Flags of a chunk.
 const (
-	flagBytes  = 1
-	flagPacked = 2
+	flagBytes = 1
+	flagZstd  = 2
+	flagS2    = 4
 )
 
 // encodeHead sets c.head.
 func (c *Chunk) encodeHead() {
-	flags := uint64(0)
+	flags := c.packed
 	if c.Bytes {
 		flags |= flagBytes
-	}
-	if c.packed {
-		flags |= flagPacked
 	}
 	b := binary.AppendUvarint(nil, uint64(len(c.Kind)))
 	b = append(b, c.Kind...)
@@ -143,7 +141,7 @@ func decodeHead(b []byte) (c Chunk, rest []byte, ok bool) {
 	}
 	n := numbers
 	c.ID, c.Offset, c.Timeline = uint32(n[0]), int64(n[1]), uint32(n[3])
-	c.Bytes, c.packed = n[2]&flagBytes != 0, n[2]&flagPacked != 0
+	c.Bytes, c.packed = n[2]&flagBytes != 0, n[2]&(flagZstd|flagS2)
 	c.Ordinal, c.First, c.Records, c.Raw, c.Stored = n[4], n[5], n[6], int(n[7]), int(n[8])
 	c.Low = Range{n[9], n[11], arch.Cycles(n[13])}
 	c.High = Range{n[10], n[12], arch.Cycles(n[14])}
@@ -152,7 +150,7 @@ func decodeHead(b []byte) (c Chunk, rest []byte, ok bool) {
 		last += arch.ThreadID(d.takeUvarint())
 		c.Threads = append(c.Threads, last)
 	}
-	if d.bad || c.Offset < 0 || n[7] > maxRaw || n[8] > maxRaw+maxRaw/64 || n[15] > uint64(len(b)) {
+	if d.bad || c.packed == flagZstd|flagS2 || c.Offset < 0 || n[7] > maxRaw || n[8] > maxRaw+maxRaw/64 || n[15] > uint64(len(b)) {
 		return Chunk{}, nil, false
 	}
 	c.head = slices.Clone(b[:len(b)-len(d.b)])

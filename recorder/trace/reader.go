@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 
+	"github.com/klauspost/compress/s2"
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/heddle-dmt/heddle/internal/errs"
@@ -271,16 +272,27 @@ func (r *Reader) readPayload(p part) ([]byte, error) {
 
 func (r *Reader) unpackChunk(c *Chunk, stored []byte) ([]byte, error) {
 	raw := stored
-	if c.packed {
-		var err error
-		if raw, err = r.unzip.DecodeAll(stored, make([]byte, 0, c.Raw)); err != nil {
-			return nil, err
-		}
+	var err error
+	switch c.packed {
+	case flagZstd:
+		raw, err = r.unzip.DecodeAll(stored, make([]byte, 0, c.Raw))
+	case flagS2:
+		raw, err = decodeS2(stored, c.Raw)
 	}
-	if len(raw) != c.Raw {
-		return nil, errors.New("its size is wrong")
+	if err == nil && len(raw) != c.Raw {
+		err = errSize
 	}
-	return raw, nil
+	return raw, err
+}
+
+var errSize = errors.New("its size is wrong")
+
+// decodeS2 makes no room for more bytes than there are to be.
+func decodeS2(stored []byte, size int) ([]byte, error) {
+	if n, err := s2.DecodedLen(stored); err != nil || n != size {
+		return nil, cmp.Or(err, errSize)
+	}
+	return s2.Decode(make([]byte, size), stored)
 }
 
 // recordsOf iterates over the records of a part.
