@@ -174,7 +174,7 @@ func BenchmarkLogs(b *testing.B) {
 		name           string
 		prepare, drain func(*CPU)
 	}{
-		{"branches", func(c *CPU) { _ = c.LogBranches(false) }, (*CPU).Drained},
+		{"branches", func(c *CPU) { _ = c.LogBranches(false); c.CompressReturns() }, (*CPU).Drained},
 		{"timed", func(c *CPU) { _ = c.LogBranches(true) }, (*CPU).Drained},
 		{"accesses", func(c *CPU) { _ = c.LogMemory(memlog.Filter{}) }, sumAccesses},
 		{"count", func(c *CPU) { _ = c.CountBranches() }, func(*CPU) {}},

@@ -24,15 +24,22 @@ int64_t direct_free_instructions(const struct direct_engine *e) {
 }
 
 static void grant(struct direct_engine *e, int64_t cycles) {
-  e->context->budget = (int64_t)((uint64_t)cycles << 32 | COUNT_START);
+  uint64_t start = log_collects(&e->log) ? UINT32_MAX : COUNT_START;
+  e->context->budget = (int64_t)((uint64_t)cycles << 32 | start);
+}
+
+// Instructions of the grant that have been used.
+static int64_t used_instructions(const struct direct_engine *e) {
+  uint32_t rest = (uint32_t)e->context->budget;
+  if (log_collects(&e->log)) return UINT16_MAX - (rest >> COLLECTED_BITS);
+  return (int64_t)(COUNT_START - rest);
 }
 
 // Takes what was used of the grant off what is left.
 static void settle(struct direct_engine *e, int64_t granted) {
-  uint64_t rest = (uint64_t)e->context->budget;
-  int64_t used = (int64_t)(COUNT_START - (uint32_t)rest);
+  int64_t used = used_instructions(e);
   e->instructions_left -= used;
-  e->cycles_left -= granted - ((int64_t)rest >> 32);
+  e->cycles_left -= granted - (e->context->budget >> 32);
   if (used) e->passed = false;
 }
 
@@ -148,7 +155,7 @@ static bool crosses(const struct direct_point *p, uint64_t va) {
 // A check of several accesses of the block has failed because of another access than the one to be
 // made. The block is made anew with a check for each if that happens at nearly every turn.
 static void note_crossing(struct direct_engine *e, struct direct_block *b) {
-  uint64_t now = direct_instructions_now(e) + (COUNT_START - (uint32_t)e->context->budget);
+  uint64_t now = direct_instructions_now(e) + (uint64_t)used_instructions(e);
   bool soon = now - b->last_crossing < CROSSING_INSNS;
   b->crossings = soon ? (uint8_t)(b->crossings + 1) : 0;
   b->last_crossing = now;

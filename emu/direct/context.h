@@ -28,7 +28,6 @@
 #define CONTEXT_FIRST 0x1a8
 #define CONTEXT_SECOND 0x1b0
 #define CONTEXT_BRANCHES 0x1b8     // branches that blocks have counted
-#define CONTEXT_OUTCOMES 0x1c0     // outcomes that blocks have collected, see log.h
 #define CONTEXT_STORES 0x1f8       // where the next block that is entered logs its first store: see storelog.h
 #define CONTEXT_BOUNCE 0x200       // a copy of an operand that lies in two pages: 192 bytes
 // Where the signal handler has the host's registers when it returns by itself: general registers,
@@ -51,6 +50,7 @@
 #define BANK_TARGETS 0x4000
 #define BANK_TARGETS_COUNT 0x10000
 #define BANK_HEAT 0x90000           // of each block that is short: see HEAT_START
+#define BANK_OUTCOMES 0xe0000       // 64 KiB of collected outcomes: see log.h
 #define BANK_READ_PAGES 0x100000
 #define BANK_READ_BYTES 0x900000
 #define BANK_WRITE_PAGES 0x1100000

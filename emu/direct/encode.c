@@ -66,9 +66,10 @@ void put_op_imm(struct code *c, unsigned width, unsigned ext, unsigned rm, int32
 void put_imm_to_memory(struct code *c, unsigned width, struct place m, int32_t imm) {
   if (m.gs) put8(c, 0x65);
   put_rex(c, width == 8, 0, m.index, m.base, false);
-  put8(c, 0xc7);
+  put8(c, width == 1 ? 0xc6 : 0xc7);
   put_modrm(c, 0, m);
-  put32(c, (uint32_t)imm);
+  if (width == 1) put8(c, (uint8_t)imm);
+  else put32(c, (uint32_t)imm);
 }
 
 // Shifts by a constant: extension 4 is SHL, 5 SHR, 7 SAR.
@@ -126,6 +127,7 @@ void put_zero_extend16(struct code *c, unsigned to, unsigned from) {
 
 // Loads 1 or 2 bytes.
 void put_zero_extend_memory(struct code *c, unsigned width, unsigned to, struct place m) {
+  if (m.gs) put8(c, 0x65);
   put_rex(c, 0, to, m.index, m.base, false);
   put8(c, 0x0f);
   put8(c, width == 2 ? 0xb7 : 0xb6);

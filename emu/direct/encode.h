@@ -90,7 +90,6 @@ void put_insn(struct code *c, const struct direct_insn *in, struct place m, int 
 
 static inline void put_load(struct code *c, unsigned reg, struct place m) { put_op_memory(c, 8, OP_LOAD, reg, m); }
 static inline void put_store(struct code *c, unsigned reg, struct place m) { put_op_memory(c, 8, OP_STORE, reg, m); }
-static inline void put_shift_left(struct code *c, unsigned width, unsigned rm, unsigned count) { put_shift(c, width, 4, rm, count); }
 static inline void put_shift_right(struct code *c, unsigned width, unsigned rm, unsigned count) { put_shift(c, width, 5, rm, count); }
 static inline void put_move(struct code *c, unsigned to, unsigned from) { put_op_register(c, 8, OP_LOAD, to, from); }
 

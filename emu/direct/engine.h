@@ -52,15 +52,15 @@ struct direct_context {
   uint32_t formula, formula_unused;
   uint64_t first, second;
   uint64_t branches;
-  uint64_t outcomes;
+  uint64_t unused2;
   uint64_t newest;
-  uint64_t unused2[5];
+  uint64_t unused3[5];
   struct direct_logged_store *stores;
   uint8_t bounce[192];
   uint64_t return_gpr[16], return_rip;
   uint32_t return_flags, return_unused;
   void (*settle)(void);
-  uint64_t unused3[21];
+  uint64_t unused4[21];
   uint64_t calls[CONTEXT_CALLS_COUNT];
 };
 
@@ -89,7 +89,6 @@ AT(formula, CONTEXT_FORMULA);
 AT(first, CONTEXT_FIRST);
 AT(second, CONTEXT_SECOND);
 AT(branches, CONTEXT_BRANCHES);
-AT(outcomes, CONTEXT_OUTCOMES);
 AT(newest, CONTEXT_NEWEST);
 AT(stores, CONTEXT_STORES);
 AT(bounce, CONTEXT_BOUNCE);

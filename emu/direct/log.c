@@ -6,8 +6,8 @@
 
 // ---- opening -------------------------------------------------------------------------------
 
-static uint32_t raw_words(const struct direct_log *log) { return log_collects(log) ? RAW_WORDS_COLLECTED : RAW_WORDS; }
 static size_t raw_bytes(void) { return (RAW_WORDS_COLLECTED + RECORD_WORDS) * sizeof(uint64_t); }
+static size_t stream_bytes(void) { return ((size_t)COLLECTED_IN_BYTE << COLLECTED_BITS) / 8 + 2 * sizeof(uint64_t); }
 static size_t records_bytes(void) { return (REGIONS * REGION_EXITS + 1) * sizeof(struct direct_record); }
 static size_t events_bytes(void) { return REGIONS * REGION_EVENTS * sizeof(struct direct_event); }
 static size_t places_bytes(void) { return REGIONS * REGION_PLACES * sizeof(struct direct_place); }
@@ -18,10 +18,12 @@ static bool open_raw(struct direct_engine *e) {
   if (!log_is_raw(log) || log->raw) return true;
   log->ratio = 1;
   log->raw = heddle_reserve(raw_bytes());
+  log->stream = heddle_reserve(stream_bytes());
+  log->extracts = __builtin_cpu_supports("bmi2");
   a->records = heddle_reserve(records_bytes());
   a->events = heddle_reserve(events_bytes());
   a->places = heddle_reserve(places_bytes());
-  return log->raw && a->records && a->events && a->places;
+  return log->raw && log->stream && a->records && a->events && a->places;
 }
 
 // Starts the log of atomic instructions.
@@ -47,6 +49,7 @@ int direct_log_start(struct direct_engine *e, uint32_t what) {
 void direct_log_close(struct direct_engine *e) {
   struct direct_log *log = &e->log;
   heddle_unreserve(log->raw, raw_bytes());
+  heddle_unreserve(log->stream, stream_bytes());
   if (e->blocks) {
     heddle_unreserve(e->blocks->records, records_bytes());
     heddle_unreserve(e->blocks->events, events_bytes());
@@ -197,54 +200,92 @@ static bool is_indirect(const struct direct_record *r) {
 
 // ---- collected outcomes ------------------------------------------------------------------------------
 
-struct writer {
-  uint64_t *at;
-  uint64_t outcomes;
+// A stream of bits, the first one highest. Less than 8 are not in whole bytes yet.
+struct bits {
+  uint8_t *begin, *at;
+  uint64_t rest;  // from the highest on
+  unsigned have;
+  uint64_t added;
 };
 
-static inline void write_word(struct writer *w, uint64_t tag, uint64_t payload) { *w->at++ = tag << WORD_TAG_SHIFT | payload; }
-
-static inline void write_outcomes(struct writer *w) {
-  uint64_t n = outcomes_in(w->outcomes);
-  *w->at = (uint64_t)WORD_TNT << WORD_TAG_SHIFT | n << 48 | (w->outcomes ^ (uint64_t)1 << n);
-  w->at += n != 0;
-  w->outcomes = 1;
+// Adds the n lowest bits, 56 at most; the others are 0.
+static inline void add_bits(struct bits *b, uint64_t bits, unsigned n) {
+  b->rest |= bits << 1 << (63 - b->have - n);
+  uint64_t swapped = __builtin_bswap64(b->rest);
+  memcpy(b->at, &swapped, sizeof swapped);
+  b->have += n;
+  b->added += n;
+  b->at += b->have / 8;
+  b->rest <<= b->have & 56;
+  b->have &= 7;
 }
 
-// Adds the outcomes of a word, less than 48 after a leading 1. Returns how many. The result is written whether it
-// is full or not: a branch would be mispredicted.
-static inline unsigned join_outcomes(struct writer *w, uint64_t word) {
-  unsigned n = outcomes_in(word), room = WORD_OUTCOMES - outcomes_in(w->outcomes), fit = n < room ? n : room, rest = n - fit;
-  uint64_t bits = word ^ (uint64_t)1 << n, below = (uint64_t)1 << rest;
-  uint64_t joined = w->outcomes << fit | bits >> rest;
-  *w->at = (uint64_t)WORD_TNT << WORD_TAG_SHIFT | (uint64_t)WORD_OUTCOMES << 48 | (joined ^ (uint64_t)1 << WORD_OUTCOMES);
-  w->at += fit == room;
-  w->outcomes = fit == room ? below | (bits & (below - 1)) : joined;
-  return n;
+static inline uint64_t bits_at(const struct bits *b, size_t at, unsigned n) {
+  uint64_t word;
+  memcpy(&word, b->begin + at / 8, sizeof word);
+  return n ? __builtin_bswap64(word) << at % 8 >> (64 - n) : 0;
 }
 
-// Adds outcomes and the targets of indirect branches. A target that is not canonical is none.
-static void write_collected(struct direct_engine *e, const uint64_t *end) {
-  struct direct_log *log = &e->log;
-  size_t need = 2 * (size_t)(end - log->raw) + 2;  // a word of outcomes may complete one and begin another
-  log->words = make_room(e, log->words, log->nwords, need, &log->room, sizeof *log->words);
-  struct writer w = {log->words + log->nwords, log->outcomes};
-  for (const uint64_t *p = log->raw; p < end;) {
-    if (!is_record(*p)) {
-      log->branches += join_outcomes(&w, *p++);
-      continue;
-    }
-    const struct direct_record *r = &e->blocks->records[record_exit(*p)];
-    p += record_words(*p);
-    if (!is_canonical(p[-1])) continue;
-    write_outcomes(&w);
-    write_word(&w, r->kind == KIND_RET ? WORD_RET : WORD_TIP, p[-1]);
-    log->branches++;
+// Writes words of the stream's bits, and empties it. What does not fill a word stays in log->outcomes.
+static void write_bits(struct direct_log *log, struct bits *b) {
+  size_t n = (size_t)(b->at - b->begin) * 8 + b->have, at = 0;
+  for (; n - at >= WORD_OUTCOMES; at += WORD_OUTCOMES)
+    log->words[log->nwords++] = (uint64_t)WORD_TNT << WORD_TAG_SHIFT | (uint64_t)WORD_OUTCOMES << 48 | bits_at(b, at, WORD_OUTCOMES);
+  unsigned left = (unsigned)(n - at);
+  log->outcomes = (uint64_t)1 << left | bits_at(b, at, left);
+  *b = (struct bits){b->begin, b->begin, 0, 0, b->added};
+}
+
+// Adds groups of eight bytes of outcomes, as long as they have no indirect branch. Returns the next byte.
+static __attribute__((target("bmi2"))) const uint8_t *add_groups(struct bits *b, const uint8_t *p, const uint8_t *end) {
+  for (; p - end >= 8; p -= 8) {
+    uint64_t group, below;
+    memcpy(&group, p - 7, sizeof group);
+    if ((group - 0x0101010101010101) & ~group & 0x8080808080808080) break;
+    below = group | (group >> 1 & 0x7f7f7f7f7f7f7f7f);  // ones from the leading 1 of each byte on
+    below |= below >> 2 & 0x3f3f3f3f3f3f3f3f;
+    below |= below >> 4 & 0x0f0f0f0f0f0f0f0f;
+    below = below >> 1 & 0x7f7f7f7f7f7f7f7f;
+    add_bits(b, __builtin_ia32_pext_di(group, below), (unsigned)__builtin_popcountll(below));
   }
-  log->branches += join_outcomes(&w, e->context->outcomes);
-  e->context->outcomes = 1;
-  log->nwords = (size_t)(w.at - log->words);
-  log->outcomes = w.outcomes;
+  return p;
+}
+
+static void add_target_word(struct direct_engine *e, struct bits *b, const uint64_t *record) {
+  struct direct_log *log = &e->log;
+  const struct direct_record *r = &e->blocks->records[record[0]];
+  if (!is_canonical(record[1])) return;  // it is undone
+  write_bits(log, b);
+  flush_outcomes(e, 0);
+  add_word(e, r->kind == KIND_RET ? WORD_RET : WORD_TIP, record[1]);
+  log->branches++;
+}
+
+// Adds collected outcomes and the targets of indirect branches.
+static void write_collected(struct direct_engine *e, const uint64_t *end_of_targets) {
+  struct direct_log *log = &e->log;
+  const uint8_t *table = (const uint8_t *)e->context + BANK_OUTCOMES;
+  const uint8_t *p = table + UINT16_MAX, *end = table + (uint16_t)e->context->budget;
+  const uint64_t *targets = log->raw;
+  size_t need = (size_t)(p - end) * COLLECTED_IN_BYTE / WORD_OUTCOMES + (size_t)(end_of_targets - targets) + 4;
+  log->words = make_room(e, log->words, log->nwords, need, &log->room, sizeof *log->words);
+  struct bits b = {log->stream, log->stream, 0, 0, 0};
+  unsigned pending = outcomes_in(log->outcomes);
+  add_bits(&b, log->outcomes ^ (uint64_t)1 << pending, pending);
+  while (p > end) {
+    if (log->extracts) p = add_groups(&b, p, end);
+    if (p == end) break;
+    uint8_t byte = *p--;
+    if (byte) {
+      unsigned n = outcomes_in(byte);
+      add_bits(&b, byte ^ 1u << n, n);
+    } else {
+      add_target_word(e, &b, targets);
+      targets += 2;
+    }
+  }
+  write_bits(log, &b);
+  log->branches += b.added - pending;
 }
 
 // ---- draining ------------------------------------------------------------------------------------
@@ -298,13 +339,13 @@ void direct_log_begin(struct direct_engine *e, int64_t granted) {
   e->context->log = e->log.raw;
   e->log.from = e->log.raw;
   e->log.skip = 0;
-  e->context->outcomes = 1;
   e->context->leave = log_has_register(&e->log) ? direct_leave_logged : direct_leave;
 }
 
 // The cycles for which the raw log has room.
 int64_t direct_log_room(const struct direct_engine *e) {
-  return log_is_raw(&e->log) ? (int64_t)(raw_words(&e->log) / e->log.ratio) - BLOCK_COST : INT64_MAX;
+  if (log_collects(&e->log)) return UINT16_MAX - BLOCK_COST;
+  return log_is_raw(&e->log) ? (int64_t)(RAW_WORDS / e->log.ratio) - BLOCK_COST : INT64_MAX;
 }
 
 // ---- units -----------------------------------------------------------------------------------------

@@ -8,8 +8,10 @@
 // translated code is left, and logs units itself.
 //
 // A log of branches alone with compressed returns and without times has no record for a block without an
-// indirect branch. Outcomes are collected in a word, after a leading 1, which goes to the raw log when it has
-// COLLECTED_MOST, and before each record. The first word of a record is negative then.
+// indirect branch. When a block is left it writes its outcomes into a table of the bank, as bytes with up to 7
+// outcomes each after a leading 1, from higher addresses to lower ones. The place is the lowest 16 bits of the
+// budget, whose number of instructions has 16 bits then: charging the block moves it, so that a branch costs a
+// load and a store. A byte of 0 stands for an indirect branch: the raw log has the exit's number and the target.
 //
 // Compressed returns: the context has the return addresses of the last calls of the run. A return to
 // the newest is an outcome of 1 and takes it away; another return, which may be to 0, forgets all, by a 0
@@ -49,21 +51,21 @@
 // Words after which a run stops.
 #define LOG_FULL (1u << 14)
 
-// The raw log: its words, and those that the record of one block can take. Collected outcomes take few words, so
-// that a longer one uses no more of the processor's caches.
+// The raw log: its words, and those that the record of one block can take. Beside collected outcomes it has
+// two words for a cycle, at most.
 #define RAW_WORDS (1u << 14)
-#define RAW_WORDS_COLLECTED (1u << 17)
+#define RAW_WORDS_COLLECTED (2u << COLLECTED_BITS)
 #define RECORD_WORDS 1024u
 
 // The first word of a record.
 #define RECORD_EXIT_BITS 20
 static inline uint32_t record_exit(uint64_t head) { return (uint32_t)head & ((1u << RECORD_EXIT_BITS) - 1); }
-static inline uint32_t record_words(uint64_t head) { return (uint32_t)head >> RECORD_EXIT_BITS & ((1u << (31 - RECORD_EXIT_BITS)) - 1); }
-static inline bool is_record(uint64_t word) { return word >> 63; }
+static inline uint32_t record_words(uint64_t head) { return (uint32_t)head >> RECORD_EXIT_BITS; }
 
-// Outcomes that are collected in a word, at most, and those of one addition to it.
-#define COLLECTED_MOST 31u
-#define COLLECTED_AT_ONCE 16u
+// Collected outcomes: the bits of their place, the outcomes in a byte, and the bytes of a block.
+#define COLLECTED_BITS 16u
+#define COLLECTED_IN_BYTE 7u
+#define COLLECTED_MOST 8u
 
 // The register in which translated code has the end of the raw log, unless it collects outcomes. The guest's is
 // in the context.
@@ -146,6 +148,8 @@ struct direct_log {
   bool running;            // a thread runs
 
   uint64_t *raw;
+  uint8_t *stream;         // room for the collected outcomes of a run, as a stream of bits
+  bool extracts;           // the host's processor extracts bits under a mask (BMI2)
   const uint64_t *from;    // what is before it has been drained
   unsigned skip;           // accesses of the record at from that have been logged already
   const struct direct_point *point;  // where the block is while a page is supplied, or NULL

@@ -59,8 +59,9 @@ void direct_translate_shared(struct direct_engine *e) {
 }
 
 // Takes the block's cost off the budget; the sign flag is set if it is used up.
-static void put_charge(struct translation *t, unsigned scratch, unsigned count, unsigned cost) {
-  put_constant(&t->c, scratch, (uint64_t)cost << 32 | count);
+static void put_charge(struct translation *t, unsigned scratch, unsigned count, unsigned cost, unsigned collected) {
+  uint64_t both = log_collects(&t->e->log) ? count << COLLECTED_BITS | collected : count;
+  put_constant(&t->c, scratch, (uint64_t)cost << 32 | both);
   put_op_memory(&t->c, 8, OP_SUB_FROM_MEMORY, scratch, in_context(CONTEXT_BUDGET));
 }
 
@@ -90,8 +91,8 @@ static void put_exit(struct translation *t, unsigned i, uint64_t target) {
   struct direct_exit *x = new_exit(t, i, target);
   put_exit_flags(t);
   put_stores_exit(t, i);
-  put_collect(t, i, x);
-  put_charge(t, t->scratch, x->count, x->cost);
+  unsigned collected = put_collect(t, i, x);
+  put_charge(t, t->scratch, x->count, x->cost, collected);
   put_record(t, i, x);
   uint8_t *used_up = put_jump_if(&t->c, CC_S);
   if (is_swapped(t->block)) {
@@ -122,8 +123,8 @@ static void put_indirect_exit(struct translation *t, unsigned i) {
   x->last_cost = (uint16_t)in->cost;
   put_exit_flags(t);
   put_stores_exit(t, i);
-  put_collect(t, i, x);
-  put_charge(t, t->scratch, x->count, x->cost);
+  unsigned collected = put_collect(t, i, x);
+  put_charge(t, t->scratch, x->count, x->cost, collected);
   put_record(t, i, x);
   put_log_swap_out(t);
   const uint8_t *swapped = t->block->swapped;
@@ -534,7 +535,6 @@ void direct_translate(struct direct_engine *e, struct direct_block *b, const str
   if (open) put_exit(&t, o->n - 1, o->next);
   put_branches(&t);
   put_other_return(&t);
-  put_collections(&t);
   put_misses(&t);
   put_needs_flags(&t);
   put_hot(&t);

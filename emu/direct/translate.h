@@ -47,19 +47,18 @@ struct where {
   uint64_t at;
 };
 
-// Where a block leaves off if outcomes fill their word, and continues.
-struct collection {
-  uint8_t *full;
-  const uint8_t *after;
+// What a block collects when it is left: bytes as log.h has them.
+struct collected {
+  unsigned n;
+  uint8_t bytes[COLLECTED_MOST];
 };
 
 // Where a block leaves off if it returns to elsewhere than after the newest call, and continues.
 struct other_return {
   uint8_t *from[2];
   const uint8_t *after;
-  uint32_t number, cost;  // of the exit
-  uint64_t outcomes;
-  unsigned noutcomes;
+  uint32_t number;  // of the exit
+  struct collected collected;
 };
 
 struct translation {
@@ -81,14 +80,13 @@ struct translation {
   uint8_t *hot;           // the jump of a short block that has been executed often
   uint32_t flags_ready;   // where that block continues
   struct other_return other_return;
-  unsigned nbranches, nmisses, ncollections;
+  unsigned nbranches, nmisses;
   // By instruction, written before they are read.
   uint16_t cost_before[BLOCK_INSNS];
   uint8_t stores_before[BLOCK_INSNS];
   struct recorded recorded_before[BLOCK_INSNS];
   struct branch branches[BLOCK_INSNS];
   struct miss misses[2 * BLOCK_INSNS];
-  struct collection collections[(BLOCK_INSNS + 1) * (BLOCK_INSNS / COLLECTED_AT_ONCE)];
 };
 
 // accessgroup.c
@@ -99,9 +97,8 @@ void move_group(struct translation *t, unsigned i);
 void begin_record(struct translation *t);
 void record_before(struct translation *t, unsigned i);
 void record_after(struct translation *t, unsigned i);
-void put_collect(struct translation *t, unsigned i, const struct direct_exit *x);
+unsigned put_collect(struct translation *t, unsigned i, const struct direct_exit *x);
 void put_other_return(struct translation *t);
-void put_collections(struct translation *t);
 void put_record(struct translation *t, unsigned i, const struct direct_exit *x);
 uint16_t put_address_word(struct translation *t);
 void put_log_before(struct translation *t, unsigned i, struct place m);

@@ -69,59 +69,43 @@ static uint32_t last_words(const struct translation *t, unsigned i, const struct
 
 // ---- outcomes ------------------------------------------------------------------------------
 
-// Adds some outcomes to those that are collected.
-static void put_few_outcomes(struct translation *t, uint32_t bits, unsigned n) {
-  struct code *c = &t->c;
-  struct place shifted = {.base = NO_REGISTER, .index = (uint8_t)t->scratch, .scale = (uint8_t)(1u << n), .disp = (int32_t)bits};
-  put_load(c, t->scratch, in_context(CONTEXT_OUTCOMES));
-  if (n <= 3) {
-    put_op_memory(c, 8, OP_LEA, t->scratch, shifted);
-  } else {
-    put_shift_left(c, 8, t->scratch, n);
-    if (bits) put_op_imm(c, 8, 1, t->scratch, (int32_t)bits);
-  }
-  put_store(c, t->scratch, in_context(CONTEXT_OUTCOMES));
-  put_test_imm(c, 8, t->scratch, (int32_t)(UINT32_MAX << COLLECTED_MOST));
-  uint8_t *full = put_jump_if(c, CC_NZ);
-  t->collections[t->ncollections++] = (struct collection){full, t->c.at};
-}
-
-static void put_outcomes(struct translation *t, uint64_t bits, unsigned n) {
+static struct collected collected_of(uint64_t outcomes, unsigned n, bool target) {
+  struct collected all = {0};
   for (unsigned some; n; n -= some) {
-    some = n < COLLECTED_AT_ONCE ? n : COLLECTED_AT_ONCE;
-    put_few_outcomes(t, bits >> (n - some) & ((1u << some) - 1), some);
+    some = n < COLLECTED_IN_BYTE ? n : COLLECTED_IN_BYTE;
+    all.bytes[all.n++] = (uint8_t)(1u << some | (outcomes >> (n - some) & ((1u << some) - 1)));
+  }
+  if (target) all.bytes[all.n++] = 0;
+  return all;
+}
+
+// Pads bytes with others that have no outcomes.
+static void pad(struct collected *all, unsigned n) {
+  while (all->n < n) all->bytes[all->n++] = 1;
+}
+
+// Writes bytes, of which the first has the highest address, one or four at once.
+static void put_collected(struct translation *t, const struct collected *all) {
+  struct place to = {.base = NO_REGISTER, .index = (uint8_t)t->scratch, .scale = 1, .gs = true};
+  if (!all->n) return;
+  put_zero_extend_memory(&t->c, 2, t->scratch, in_context(CONTEXT_BUDGET));
+  for (unsigned i = 0; i < all->n; i += 4) {
+    const uint8_t *b = &all->bytes[i];
+    bool one = i + 1 == all->n;
+    to.disp = BANK_OUTCOMES - (int32_t)i - (one ? 0 : 3);
+    uint32_t four = (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3];
+    put_imm_to_memory(&t->c, one ? 1 : 4, to, one ? b[0] : (int32_t)four);
   }
 }
 
-// Where a block continues with outcomes that have filled their word, which is in the scratch register.
-void put_collections(struct translation *t) {
-  struct code *c = &t->c;
-  for (unsigned i = 0; i < t->ncollections; i++) {
-    patch_jump(t->collections[i].full, c->at);
-    put_store(c, t->pointer, in_context(CONTEXT_SPARE));
-    put_load(c, t->pointer, in_context(CONTEXT_LOG));
-    put_store(c, t->scratch, at_register(t->pointer, 0));
-    put_op_memory(c, 8, OP_LEA, t->pointer, at_register(t->pointer, 8));
-    put_store(c, t->pointer, in_context(CONTEXT_LOG));
-    put_imm_to_memory(c, 8, in_context(CONTEXT_OUTCOMES), 1);
-    put_load(c, t->pointer, in_context(CONTEXT_SPARE));
-    patch_jump(put_jump(c), t->collections[i].after);
-  }
-}
-
-// Ends the word of outcomes and writes a record with the target in the pointer register.
-static void put_target_record(struct translation *t, uint32_t number, uint32_t cost) {
+// Writes a record with the target in the pointer register.
+static void put_target_record(struct translation *t, uint32_t number) {
   struct code *c = &t->c;
   put_load(c, t->scratch, in_context(CONTEXT_LOG));
-  put_store(c, t->pointer, at_register(t->scratch, 16));
-  put_load(c, t->pointer, in_context(CONTEXT_OUTCOMES));
-  put_store(c, t->pointer, at_register(t->scratch, 0));
-  put_imm_to_memory(c, 8, at_register(t->scratch, 8), (int32_t)(1u << 31 | 2u << RECORD_EXIT_BITS | number));
-  put_load(c, t->pointer, at_register(t->scratch, 16));
-  put_op_memory(c, 8, OP_LEA, t->scratch, at_register(t->scratch, 24));
+  put_imm_to_memory(c, 8, at_register(t->scratch, 0), (int32_t)number);
+  put_store(c, t->pointer, at_register(t->scratch, 8));
+  put_op_memory(c, 8, OP_LEA, t->scratch, at_register(t->scratch, 16));
   put_store(c, t->scratch, in_context(CONTEXT_LOG));
-  put_imm_to_memory(c, 8, in_context(CONTEXT_OUTCOMES), 1);
-  note_words(t, 3, cost);
 }
 
 // ---- calls and returns ---------------------------------------------------------------------
@@ -183,8 +167,8 @@ void put_other_return(struct translation *t) {
   if (!o->from[0]) return;
   put_load(&t->c, t->scratch, in_context(CONTEXT_NEWEST));
   put_imm_to_memory(&t->c, 8, newest_call(t), 0);
-  put_outcomes(t, o->outcomes, o->noutcomes);
-  put_target_record(t, o->number, o->cost);
+  put_target_record(t, o->number);
+  put_collected(t, &o->collected);
   patch_jump(put_jump(&t->c), o->after);
 }
 
@@ -215,35 +199,38 @@ static struct path path_to(const struct translation *t, const struct direct_insn
   return p;
 }
 
-static void put_return_outcomes(struct translation *t, const struct path *p, uint32_t number, uint32_t cost) {
+// Returns the number of bytes.
+static unsigned put_collected_return(struct translation *t, const struct path *p, uint32_t number) {
+  struct other_return *o = &t->other_return;
   if (p->calls > 1) put_calls(t, p->events, p->last_call, 0);
   if (p->calls) put_compare_call(t, p->events[p->last_call].value);
   else put_take_call(t);
-  put_outcomes(t, p->outcomes << 1 | 1, p->noutcomes + 1);
-  t->other_return.number = number;
-  t->other_return.cost = cost;
-  t->other_return.outcomes = p->outcomes;
-  t->other_return.noutcomes = p->noutcomes;
-  t->other_return.after = t->c.at;
+  struct collected matching = collected_of(p->outcomes << 1 | 1, p->noutcomes + 1, false);
+  o->collected = collected_of(p->outcomes, p->noutcomes, true);
+  pad(&matching, o->collected.n);
+  pad(&o->collected, matching.n);
+  put_collected(t, &matching);
+  o->number = number;
+  o->after = t->c.at;
+  return matching.n;
 }
 
 // Collects the outcomes where the block is left after instruction i, with the target of an indirect branch in
-// the pointer register. The flags are free.
-void put_collect(struct translation *t, unsigned i, const struct direct_exit *x) {
+// the pointer register. The flags are free. Returns the number of bytes.
+unsigned put_collect(struct translation *t, unsigned i, const struct direct_exit *x) {
   const struct direct_insn *in = &t->insns[i];
   uint32_t number = (uint32_t)(x - t->e->blocks->exits);
   struct direct_record *r = &t->e->blocks->records[number];
-  if (!log_collects(&t->e->log)) return;
+  if (!log_collects(&t->e->log)) return 0;
   describe(t, i, x, r);
   struct path p = path_to(t, in, r);
-  if (in->kind == KIND_RET) {
-    put_return_outcomes(t, &p, number, x->cost);
-    return;
-  }
+  if (in->kind == KIND_RET) return put_collected_return(t, &p, number);
   uint64_t indirect = in->kind == KIND_CALL_IND ? r->end : 0;
   if (p.calls || indirect) put_calls(t, p.events, p.n, indirect);
-  put_outcomes(t, p.outcomes, p.noutcomes);
-  if (x->class) put_target_record(t, number, x->cost);
+  if (x->class) put_target_record(t, number);
+  struct collected all = collected_of(p.outcomes, p.noutcomes, x->class);
+  put_collected(t, &all);
+  return all.n;
 }
 
 // ---- records -------------------------------------------------------------------------------
