@@ -52,6 +52,7 @@ void races_end_calls(struct races_runner *r) {
 
 void races_free_runner(struct races_runner *r) {
   races_end_calls(r);
+  free(r->near);
   free(r);
 }
 
@@ -75,36 +76,45 @@ bool races_space_page(const struct races_space *s, uint64_t number, uint64_t *pa
 
 static inline struct races_near *near_at(struct races_follower *f, uint64_t number) { return &f->near[number % NEAR_PAGES]; }
 
-// The page of addresses may lead elsewhere.
-static void drop_near(struct races_follower *f, uint64_t number, uint64_t page) {
-  struct races_near *near = near_at(f, number);
-  if (near->key && near->key % ((uint64_t)1 << KEY_PAGE_BITS) == number && near->page->number != page) near->key = 0;
-}
-
 // f->runner's accesses come next, in its present segment.
 static void begin_turn(struct races_follower *f) {
   struct races_runner *r = f->runner;
   uint64_t owner = races_owner(f->detector, r->number);
-  if (r->owner != owner || r->turn < f->first_turn) {
+  if (!r->near || r->turn < f->first_turn) {
+    if (!r->near) r->near = races_allocate(NULL, NEAR_PAGES, sizeof *r->near);
+    memset(r->near, 0, NEAR_PAGES * sizeof *r->near);
+    r->owner = 0;
+  }
+  if (r->owner != owner || r->changes != f->changes) {
     if (++f->turns % KEY_TURNS == 0) {
-      memset(f->near, 0, sizeof f->near);
       f->first_turn = ++f->turns;
+      memset(r->near, 0, NEAR_PAGES * sizeof *r->near);
     }
     r->owner = owner;
+    r->changes = f->changes;
     r->turn = f->turns;
   }
+  f->near = r->near;
   f->key = r->turn % KEY_TURNS << KEY_PAGE_BITS;
+}
+
+// A page of addresses leads elsewhere than before.
+static void note_change(struct races_follower *f) {
+  f->changes++;
+  if (f->runner) begin_turn(f);
 }
 
 // Notes that an address leads to a page.
 void races_note_page(struct races_follower *f, struct races_space *s, uint64_t number, uint64_t page) {
-  drop_near(f, number, page);
-  races_table_set(&s->pages, number, page);
+  uint64_t before;
+  bool known = races_space_page(s, number, &before);
+  if (!known || before != page) races_table_set(&s->pages, number, page);
+  if (known && before != page) note_change(f);
 }
 
 // Forgets where the pages [from, to) of addresses lead.
 void races_drop_pages(struct races_follower *f, struct races_space *s, uint64_t from, uint64_t to) {
-  memset(f->near, 0, sizeof f->near);
+  note_change(f);
   if (to - from <= s->pages.n) {
     for (; from < to; from++) races_table_remove(&s->pages, from);
     return;
@@ -132,8 +142,10 @@ size_t races_space_numbers(const struct races_space *s, uint64_t first, uint64_t
 }
 
 static void note_mapping(struct races_follower *f, uint64_t number, uint64_t page) {
-  drop_near(f, number, page);
+  uint64_t before;
   races_table_set(&f->mapped, number, page);
+  if (!f->runner) note_change(f);
+  else if (races_space_page(f->runner->space, number, &before)) races_note_page(f, f->runner->space, number, page);
 }
 
 // Finds the page of an address, page 0 if the log has none.
@@ -145,8 +157,8 @@ static struct races_page *page_of(struct races_follower *f, uint64_t number) {
 static __attribute__((noinline)) struct races_near *find_near(struct races_follower *f, uint64_t number) {
   struct races_detector *d = f->detector;
   struct races_page *page = page_of(f, number);
-  struct races_near *near = near_at(f, number);
   races_note_page(f, f->runner->space, number, page->number);
+  struct races_near *near = near_at(f, number);
   *near = (struct races_near){
       f->key + number, page, d->omits ? races_touched_at(d, page, f->runner->number) : &f->nothing, f->values ? page->content : NULL};
   return near;

@@ -22,21 +22,6 @@ struct races_space {
   struct races_table pages;
 };
 
-// A thread of the run. It follows calls by its accesses: a call stores its return address, and the return
-// loads it.
-struct races_runner {
-  struct races_space *space;
-  uint32_t number;
-  uint64_t owner, turn;  // in which it had its last turn, and the turn's number
-  bool ignores;  // its accesses belong to an operation or an allocator
-  bool begun;
-  uint64_t low, high;  // bounds of the stack as far as it was used
-  uint64_t slot;       // of the innermost call
-  uint32_t node;       // of all calls
-  uint32_t nframes, frames_room;
-  struct races_frame *frames;
-};
-
 // Where a page of addresses leads for a thread in a segment.
 struct races_near {
   uint64_t key;      // races_key; 0: none
@@ -49,6 +34,22 @@ struct races_near {
 // has all bits of the latter, which the numbers of addresses in the upper half have.
 #define KEY_PAGE_BITS 36u
 #define KEY_TURNS (((uint64_t)1 << 27) - 1)
+
+// A thread of the run. It follows calls by its accesses: a call stores its return address, and the return
+// loads it.
+struct races_runner {
+  struct races_space *space;
+  uint32_t number;
+  struct races_near *near;        // NEAR_PAGES; NULL: none yet
+  uint64_t owner, changes, turn;  // at its last turn: its segment, the changes before, and the turn's number
+  bool ignores;  // its accesses belong to an operation or an allocator
+  bool begun;
+  uint64_t low, high;  // bounds of the stack as far as it was used
+  uint64_t slot;       // of the innermost call
+  uint32_t node;       // of all calls
+  uint32_t nframes, frames_room;
+  struct races_frame *frames;
+};
 
 #define NEAR_PAGES 1024u
 #define MAX_STACKS ((uint32_t)1 << 20)
@@ -66,9 +67,11 @@ struct races_follower {
   uint64_t skipped;      // others
 
   struct races_runner *runner;  // whose accesses come next, or NULL
-  uint64_t turns;               // segments of runners that had a turn are numbered
+  uint64_t turns;               // turns are numbered; a runner's is the same until its segment ends or a page moves
   uint64_t first_turn;          // whose keys are in use
+  uint64_t changes;             // how many pages of addresses have led elsewhere than before
   uint64_t key;                 // of page 0 in the present turn
+  struct races_near *near;      // the runner's
   uint64_t branches;            // of the last access
   uint64_t start;               // branches of the thread where its count was counted
   uint32_t counted;
@@ -77,7 +80,6 @@ struct races_follower {
   uint64_t addr;                // its address for the thread
 
   struct races_table mapped;    // pages by address, as the log has it
-  struct races_near near[NEAR_PAGES];
   struct races_touched nothing;  // without bytes, if repeated accesses are compared
 
   struct races_node *nodes;

@@ -290,6 +290,33 @@ static void write_collected(struct direct_engine *e, const uint64_t *end_of_targ
 
 // ---- draining ------------------------------------------------------------------------------------
 
+// Passes records of accesses to the consumer, if nothing else is logged, up to one that it does not take as a whole:
+// log->skip is what it has taken of that. Returns that record.
+static const uint64_t *pass_records(struct direct_engine *e, const uint64_t *p, const uint64_t *end) {
+  struct direct_log *log = &e->log;
+  struct heddle_mem_consumer *c = direct_log_consumer(log);
+  if (!c || log->skip || log->what & (LOG_BRANCHES | LOG_INSTRUCTIONS)) return p;
+  const struct direct_record *records = e->blocks->records;
+  const struct heddle_mem_access *accesses = e->blocks->accesses;
+  uint64_t branches = log->branches;
+  direct_float_park(e);
+  while (p < end && !c->held) {
+    const struct direct_record *r = &records[record_exit(*p)];
+    if (is_indirect(r) && !is_canonical(p[record_words(*p) - 1])) break;
+    if (r->accesses) {
+      size_t taken = c->take_accesses(c, &accesses[r->access], r->accesses, p, (uint32_t)branches);
+      if (taken < r->accesses) {
+        log->skip = (unsigned)taken;
+        break;
+      }
+    }
+    branches += r->branches;
+    p += record_words(*p);
+  }
+  log->branches = branches;
+  return p;
+}
+
 // Makes entries of the records up to end, and empties the raw log. The time of a record is the run's
 // before the translated code was entered and what that has used of its grant. A branch to an
 // address that is not canonical is undone (blocks.c).
@@ -303,8 +330,8 @@ void direct_log_drain(struct direct_engine *e, const uint64_t *end) {
     return;
   }
   uint64_t base = direct_cycles_now(e) + (uint64_t)log->granted;
-  const uint64_t *p = log->from;
-  for (; p < end; log->skip = 0) {
+  const uint64_t *p = pass_records(e, log->from, end);
+  for (; p < end; p = pass_records(e, p, end)) {
     const struct direct_record *r = &e->blocks->records[record_exit(*p)];
     uint64_t target = is_indirect(r) ? p[record_words(*p) - 1] : 0;
     bool retired = is_canonical(target);
@@ -314,6 +341,7 @@ void direct_log_drain(struct direct_engine *e, const uint64_t *end) {
     if (log->what & LOG_BRANCHES) add_record(e, r, target, retired, base - (uint64_t)(int64_t)(int32_t)(*p >> 32));
     add_instructions(e, r->place, r->places - (unsigned)!retired);
     p += record_words(*p);
+    log->skip = 0;
   }
   log->from = p;
 }

@@ -203,6 +203,7 @@ int direct_log_memory(struct direct_engine *e, const struct heddle_mem_range *da
                       const struct heddle_mem_range *code, size_t ncode, bool partial);
 void direct_log_physical(struct direct_engine *e, struct direct_physical_log *log);
 void direct_memory_log_close(struct direct_engine *e);
+struct heddle_mem_consumer *direct_log_consumer(const struct direct_log *log);
 void direct_log_accesses(struct direct_engine *e, uint32_t first, unsigned from, unsigned upto, const uint64_t *record);
 void direct_log_access(struct direct_engine *e, uint64_t va, const void *bytes, size_t n, bool store);
 void direct_memory_log_run(struct direct_engine *e);

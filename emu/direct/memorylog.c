@@ -85,6 +85,13 @@ static size_t consume(struct direct_engine *e, const struct heddle_mem_access *a
   return heddle_mem_consume(memory, a, n, record, (uint32_t)e->log.branches);
 }
 
+// The consumer, if it takes accesses as they are and none is in the buffer.
+struct heddle_mem_consumer *direct_log_consumer(const struct direct_log *log) {
+  const struct heddle_mem_core *memory = &log->memory;
+  bool passes = memory->consumer && !memory->muted && !memory->selective && !memory->to->n && memory->consumer->era == memory->era;
+  return passes ? memory->consumer : NULL;
+}
+
 // Logs some of a block's accesses, with their words. The fields of an entry are written to where it
 // stays: a copy would be read in other pieces than it was written in, which processors are slow at.
 void direct_log_accesses(struct direct_engine *e, uint32_t first, unsigned from, unsigned upto, const uint64_t *record) {

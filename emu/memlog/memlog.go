@@ -108,6 +108,9 @@ type Filter struct {
 // Consumer takes the log while the engine runs: a struct heddle_mem_consumer, or nil.
 type Consumer unsafe.Pointer
 
+// Discard returns a consumer that keeps nothing, to measure what the log itself costs.
+func Discard() Consumer { return Consumer(unsafe.Pointer(C.heddle_mem_discard())) }
+
 // Buffer is a part of the memory log. Its owner calls Close.
 type Buffer struct{ c *C.struct_heddle_mem_buffer }
 

@@ -52,6 +52,9 @@ struct heddle_mem_consumer {
                        uint32_t branches);
 };
 
+// A consumer that keeps nothing.
+struct heddle_mem_consumer *heddle_mem_discard(void);
+
 // Entries and their bytes. A run is stopped at the start of a block once there are HEDDLE_MEM_FULL
 // entries; the buffer grows for those that are added before that.
 #define HEDDLE_MEM_FULL 8192u
