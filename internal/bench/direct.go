@@ -108,6 +108,19 @@ func directBranches(s *setting) (result, error) {
 	return s.againstPlain("with branches recorded", 1.3, "record", "--pt", "-o", s.trace())
 }
 
+// loggedAccesses is what it costs to log every access, and to keep nothing.
+func loggedAccesses(kind, title string, target float64) func(*setting) (result, error) {
+	return func(s *setting) (result, error) {
+		times, err := s.goBenchmark("./internal/machine", "BenchmarkLoggedAccesses", kind+"-times")
+		return result{
+			title:    "engine direct: " + title + " with every access logged in memory, in times of the same run without",
+			measured: fmt.Sprintf("%.2f", times),
+			target:   fmt.Sprintf("at most %.1f", target),
+			met:      times > 0 && times <= target,
+		}, err
+	}
+}
+
 func directMemoryTrace(s *setting) (result, error) {
 	return s.againstPlain("with every access recorded to disk", 3, "record", "--memory", "-o", s.trace())
 }

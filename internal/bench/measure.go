@@ -25,7 +25,8 @@ var measurements = []func(*setting) (result, error){
 	tsoLoop("exact", 0.25), tsoPbzip2("exact", 0.12), tsoLoop("pages", 0.6), tsoPbzip2("pages", 0.6),
 	symbolicSpeed, symbolicMemory, slicingSpeed, simplificationSpeed, preconditionCheck,
 	frostPipeline, frostSetUp,
-	directPbzip2, directZstd, directFFT, directPython, directStartUp, directBranches, directMemoryTrace, directTSO, directRaces,
+	directPbzip2, directZstd, directFFT, directPython, directStartUp, directBranches,
+	loggedAccesses("integers", "pbzip2 -p2", 1.6), loggedAccesses("reals", "fft of 2^20 points, two threads,", 2.2), directMemoryTrace, directTSO, directRaces,
 	reproduced("bbuf", 2), reproduced("racey1", 20), reproduced("racey2", 60), reproduced("racey3", 180),
 	solvedByZ3("bbuf", 52), solvedByZ3("sbuf", 1), solvedByZ3("pfscan", 1), solvedByZ3("pbzip2", 1), solvedByZ3("racey1", 267), symbolicTraces, branchesReproduced,
 }
