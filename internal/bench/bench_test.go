@@ -106,3 +106,13 @@ func unitsOf(t *testing.T, pkg, name string) map[string]float64 {
 	}
 	return figures
 }
+
+// A part of the table is replaced by its titles; a line that is new comes after the one before it.
+func TestLinesAreReplaced(t *testing.T) {
+	table := string(render([]result{{"a", "1", "2", true}, {"b", "1", "2", true}, {"c", "1", "2", true}}))
+	got := replaceLines(table, []result{{"b", "5", "2", false}, {"new", "1", "1", true}})
+	want := string(render([]result{{"a", "1", "2", true}, {"b", "5", "2", false}, {"new", "1", "1", true}, {"c", "1", "2", true}}))
+	if got != want {
+		t.Errorf("%s\nwant\n%s", got, want)
+	}
+}

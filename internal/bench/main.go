@@ -4,7 +4,7 @@
 //
 // The two sides of a ratio run in turn, several times, and the shortest time
 // of each counts: noise only ever adds. Figures of other benchmarks (snapshots)
-// come from go test. With -write the table in docs/performance.md is replaced.
+// come from go test. With -write the lines measured are replaced in the table of docs/performance.md.
 //
 // Times of the host belong here and nowhere else; no test depends on them.
 package main
@@ -19,6 +19,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/heddle-dmt/heddle/internal/outfile"
@@ -35,7 +36,7 @@ const (
 
 func main() {
 	repeat := flag.Int("n", 5, "times that each side runs")
-	write := flag.Bool("write", false, "put the table into "+document)
+	write := flag.Bool("write", false, "put the lines into "+document)
 	from := flag.Int("from", 1, "first line of the table to measure")
 	to := flag.Int("to", len(measurements), "last line of the table to measure")
 	flag.Parse()
@@ -63,12 +64,8 @@ type result struct {
 }
 
 func run(repeat, from, to int, write bool) error {
-	all := from == 1 && to == len(measurements)
-	switch {
-	case from < 1 || to > len(measurements) || from > to:
+	if from < 1 || to > len(measurements) || from > to {
 		return fmt.Errorf("-from %d -to %d: the table has the lines 1 to %d", from, to, len(measurements))
-	case write && !all:
-		return errors.New("-write replaces the whole table: leave out -from and -to")
 	}
 	s, err := prepare(repeat)
 	if err != nil {
@@ -88,10 +85,30 @@ func run(repeat, from, to int, write bool) error {
 	if _, err := os.Stdout.Write(table); err != nil {
 		return err
 	}
-	if write {
-		return replace(document, table)
+	switch {
+	case !write:
+		return nil
+	case from == 1 && to == len(measurements):
+		return replace(document, func(string) string { return string(table) })
 	}
-	return nil
+	return replace(document, func(old string) string { return replaceLines(old, results) })
+}
+
+// replaceLines puts results into a table: in place of the lines about the same, or after the result before.
+func replaceLines(table string, results []result) string {
+	lines := strings.Split(strings.TrimSuffix(table, "\n"), "\n")
+	at := len(lines) - 1
+	for _, r := range results {
+		same := func(line string) bool { return strings.HasPrefix(line, "| "+r.title+" |") }
+		if i := slices.IndexFunc(lines, same); i >= 0 {
+			at = i
+			lines[i] = r.line()
+		} else {
+			at++
+			lines = slices.Insert(lines, at, r.line())
+		}
+	}
+	return strings.Join(lines, "\n") + "\n"
 }
 
 // prepare builds the guest program and the input in a temporary folder.
@@ -139,13 +156,18 @@ func render(results []result) []byte {
 	var b bytes.Buffer
 	b.WriteString("| what | measured | target | met |\n| --- | --- | --- | --- |\n")
 	for _, r := range results {
-		met := "yes"
-		if !r.met {
-			met = "no"
-		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", r.title, r.measured, r.target, met)
+		b.WriteString(r.line() + "\n")
 	}
 	return b.Bytes()
+}
+
+// line is the result's line of the table.
+func (r *result) line() string {
+	met := "yes"
+	if !r.met {
+		met = "no"
+	}
+	return fmt.Sprintf("| %s | %s | %s | %s |", r.title, r.measured, r.target, met)
 }
 
 // newDocument is the document with an empty table.
@@ -157,9 +179,9 @@ busy host makes both worthless. ` + "`make bench BENCH=-write`" + ` replaces the
 
 ` + begin + end
 
-// replace puts the table between the marks in the document, which it makes if it does not
+// replace changes the table between the marks in the document, which it makes if it does not
 // exist.
-func replace(path string, table []byte) error {
+func replace(path string, change func(table string) string) error {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
 		text, err = []byte(newDocument), nil
@@ -168,9 +190,9 @@ func replace(path string, table []byte) error {
 		return err
 	}
 	before, rest, found := strings.Cut(string(text), begin)
-	_, after, closed := strings.Cut(rest, end)
+	table, after, closed := strings.Cut(rest, end)
 	if !found || !closed {
 		return fmt.Errorf("%s does not have the marks %q and %q", path, begin, end)
 	}
-	return outfile.WriteBytes(path, []byte(before+begin+string(table)+end+after))
+	return outfile.WriteBytes(path, []byte(before+begin+change(table)+end+after))
 }
