@@ -50,6 +50,7 @@ static enum kind_of_access find_access(const struct direct_insn *in, unsigned ba
       *r = (struct reach){0, 8, false};
       return base == RSP ? ACCESS_IN_GROUP : ACCESS_ELSEWHERE;
     case CLASS_NOTHING:
+    case CLASS_PAUSE:
     case CLASS_JUMP:
     case CLASS_JUMP_IF:
       return ACCESS_NONE;

@@ -295,8 +295,11 @@ static bool add_insn(struct direct_engine *e, struct outline *o) {
   if (!n || direct_decode(e->level, &e->costs, bytes, n, pc, in) != DECODED) return false;
   // RAX and RCX never change places.
   uint32_t registers = o->registers | registers_of(in) | REGISTER_BIT(RAX) | REGISTER_BIT(RCX);
-  if (!is_translated(e, in) || o->cost + in->cost > BLOCK_COST || __builtin_popcount(registers) > registers_most(e)) return false;
+  bool pause = in->class == CLASS_PAUSE;
+  if (pause && o->n && !o->block->pauses) return false;
+  if (!(is_translated(e, in) || pause) || o->cost + in->cost > BLOCK_COST || __builtin_popcount(registers) > registers_most(e)) return false;
   if (!add_pages(o->block, pc, in->length, phys)) return false;
+  if (pause) o->block->pauses = true;
   o->registers = registers;
   o->taken[o->n] = false;
   o->cost += in->cost;

@@ -106,6 +106,7 @@ struct direct_block {
   bool is_short;                 // it ends at its first branch, and counts how often it is executed
   bool is_target;                // it has been in a table of targets
   bool apart;                    // each access has a check of its own
+  bool pauses;                   // it begins with PAUSE, and is run where no PAUSE ends the run
   uint8_t crossings;             // in a row, see note_crossing
   uint64_t last_crossing;
   uint32_t size;

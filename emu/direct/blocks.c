@@ -277,13 +277,21 @@ static void connect(struct direct_engine *e, struct direct_block *b) {
   if (number == EXIT_HOT) return;
   direct_float_park(e);
   if (number == EXIT_UNKNOWN) {
-    direct_block_target(e, b);
+    if (!b->pauses) direct_block_target(e, b);
     return;
   }
   struct direct_exit *x = &e->blocks->exits[number];
   const struct direct_block *from = &e->blocks->all[x->block];
-  if (x->linked || !from->live || from->code != b->code) return;
+  if (x->linked || !from->live || from->code != b->code || (b->pauses && !from->pauses)) return;
   direct_block_link(e, x, b);
+}
+
+// The instructions that can be executed before a PAUSE ends the run. A block that begins with PAUSE is reached through C,
+// which grants it no more than these, or from another one.
+static int64_t before_pause(const struct direct_engine *e) {
+  if (!(e->run_flags & RUN_PAUSE)) return INT64_MAX;
+  uint64_t next = direct_instructions_now(e) + 1;
+  return e->pause_from <= next ? 0 : e->pause_from - next < INT64_MAX ? (int64_t)(e->pause_from - next) : INT64_MAX;
 }
 
 // Runs blocks from the PC on up to a reason to stop or an instruction that C executes. Returns false
@@ -300,7 +308,7 @@ bool direct_run_blocks(struct direct_engine *e) {
     if (!b || !b->n) return ran;
     // Making a block may have taken the place of the one that was left.
     if (next == NEXT_BLOCK && epoch == e->units.epoch) connect(e, b);
-    int64_t instructions = direct_free_instructions(e);
+    int64_t instructions = least(direct_free_instructions(e), b->pauses ? before_pause(e) : INT64_MAX);
     if (b->n > instructions || b->cost > e->cycles_left) return ran;
     int64_t cycles = least(least(instructions, e->cycles_left) - BLOCK_COST, GRANT_MOST);
     if (e->log.what) {

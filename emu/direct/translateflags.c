@@ -21,7 +21,7 @@ static bool needs_flags(const struct direct_insn *in) {
 
 // Reports whether the block can be left before the instruction.
 static bool is_visible(const struct direct_insn *in) {
-  if (in->class == CLASS_NOTHING || in->class == CLASS_JUMP) return false;
+  if (in->class == CLASS_NOTHING || in->class == CLASS_PAUSE || in->class == CLASS_JUMP) return false;
   if (in->class != CLASS_NATIVE) return true;
   return (in->what & (INSN_MEMORY | INSN_FLOAT)) || in->mnemonic == ZYDIS_MNEMONIC_DIV || in->mnemonic == ZYDIS_MNEMONIC_IDIV;
 }
