@@ -275,14 +275,16 @@ static struct direct_block *block_at(struct direct_engine *e, uint64_t pc) {
 static void connect(struct direct_engine *e, struct direct_block *b) {
   uint32_t number = (uint32_t)e->context->exit;
   if (number == EXIT_HOT) return;
-  direct_float_park(e);
   if (number == EXIT_UNKNOWN) {
-    if (!b->pauses) direct_block_target(e, b);
+    if (b->pauses) return;
+    direct_float_park(e);
+    direct_block_target(e, b);
     return;
   }
   struct direct_exit *x = &e->blocks->exits[number];
   const struct direct_block *from = &e->blocks->all[x->block];
   if (x->linked || !from->live || from->code != b->code || (b->pauses && !from->pauses)) return;
+  direct_float_park(e);
   direct_block_link(e, x, b);
 }
 
