@@ -46,6 +46,8 @@ const (
 	// AbandonQuantum has the machine leave the quantum at once, since it is about to
 	// return to a snapshot: nothing of the quantum counts.
 	AbandonQuantum
+	// EndQuantum ends the quantum where the engine has stopped, as if its budget ended there.
+	EndQuantum
 )
 
 // NoHook is a Hook that does nothing, for embedding.

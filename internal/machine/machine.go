@@ -419,7 +419,7 @@ func (m *Machine) runEngine(q sched.Quantum, t *kernel.Task) (arch.Stop, Reactio
 	if reaction == AbandonQuantum {
 		return stop, AbandonQuantum
 	}
-	if stop.Reason == arch.StopLog && m.isCut() {
+	if reaction == EndQuantum || stop.Reason == arch.StopLog && m.isCut() {
 		stop.Reason = arch.StopBudget // as if this had been the quantum's budget
 	}
 	m.keepInterrupted(q.Core, t.ID(), stop)
