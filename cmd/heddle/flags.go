@@ -10,12 +10,12 @@ import (
 	"github.com/spf13/pflag"
 	"github.com/spf13/viper"
 
+	"github.com/heddle-dmt/heddle/cmd/heddle/flagvalue"
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/emu/engines"
 	"github.com/heddle-dmt/heddle/internal/cli"
 	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/internal/job"
-	"github.com/heddle-dmt/heddle/internal/machine/publish"
 	"github.com/heddle-dmt/heddle/internal/yamlfile"
 	"github.com/heddle-dmt/heddle/memmodel"
 	"github.com/heddle-dmt/heddle/memmodel/storebuffer"
@@ -44,45 +44,45 @@ const (
 // is not the field's in job.DefaultOptions.
 var machineFlags = []struct {
 	group, name, field, usage string
-	value                     func() *flagValue
+	value                     func() *flagvalue.Value
 	fallback                  string
 }{
-	{groupMachine, "cores", "cores", "number of emulated cores, 1 to 64", number, ""},
-	{groupMachine, "seed", "seed", "seed that chooses the run among all possible ones", number, ""},
-	{groupMachine, "engine", "engine", "what executes instructions: " + strings.Join(engines.Names(), ", "), engine, ""},
-	{groupMachine, "cpu", "cpu", "level of the emulated processor: " + strings.Join(arch.Levels(), ", ") + " (AVX2; engine direct, on hosts that have it)", level, ""},
-	{groupMachine, "randomize-layout", "randomize_layout", "derive the guest's addresses from the seed", yes, ""},
-	{groupMachine, "unknown-syscalls", "unknown_syscalls", "effect of a system call that the machine lacks and programs need: stop the run, or answer enosys", stopOrENOSYS, ""},
+	{groupMachine, "cores", "cores", "number of emulated cores, 1 to 64", flagvalue.Number, ""},
+	{groupMachine, "seed", "seed", "seed that chooses the run among all possible ones", flagvalue.Number, ""},
+	{groupMachine, "engine", "engine", "what executes instructions: " + strings.Join(engines.Names(), ", "), flagvalue.Text("ENGINE"), ""},
+	{groupMachine, "cpu", "cpu", "level of the emulated processor: " + strings.Join(arch.Levels(), ", ") + " (AVX2; engine direct, on hosts that have it)", flagvalue.Text("LEVEL"), ""},
+	{groupMachine, "randomize-layout", "randomize_layout", "derive the guest's addresses from the seed", flagvalue.Yes, ""},
+	{groupMachine, "unknown-syscalls", "unknown_syscalls", "effect of a system call that the machine lacks and programs need: stop the run, or answer enosys", flagvalue.Text(job.UnknownStop + "|" + job.UnknownENOSYS), ""},
 
-	{groupScheduling, "sched", "sched.policy", "scheduling policy: " + strings.Join(sched.PolicyNames(), ", "), policy, ""},
-	{groupScheduling, "quantum", "sched.quantum", "instructions of a turn (rr, random) or round (coredet), or cycles a core may run ahead of the others", positive, perPolicy("quantum")},
-	{groupScheduling, "time-slice", "sched.time_slice", "cycles a thread keeps its core while others wait", positive, perPolicy("time_slice")},
-	{groupScheduling, "jitter", "sched.jitter", "seeded noise of the cores' speed, as a fraction", fraction, perPolicy("jitter")},
-	{groupScheduling, "delay-rate", "sched.delay_rate", "probability that a delay is injected after a quantum", fraction, perPolicy("delay_rate")},
-	{groupScheduling, "delay-cycles", "sched.delay_cycles", "greatest length of an injected delay", positive, perPolicy("delay_cycles")},
-	{groupScheduling, "granularity", "sched.granularity", "places where a thread may lose its core: " + strings.Join(sched.Granularities(), ", "), granularity, perPolicy("granularity")},
-	{groupScheduling, "depth", "sched.depth", "bug depth: one more than the priority change points", positive, perPolicy("depth")},
-	{groupScheduling, "length", "sched.length", "estimated instructions of the run, over which the change points are spread", positive, perPolicy("length")},
-	{groupScheduling, "fairness", "sched.fairness", "instructions of others after which a waiting thread runs; of rr-sync, instructions without an operation after which a thread passes its turn on", positive, perPolicy("fairness")},
+	{groupScheduling, "sched", "sched.policy", "scheduling policy: " + strings.Join(sched.PolicyNames(), ", "), flagvalue.Text("POLICY"), ""},
+	{groupScheduling, "quantum", "sched.quantum", "instructions of a turn (rr, random) or round (coredet), or cycles a core may run ahead of the others", flagvalue.Positive, perPolicy("quantum")},
+	{groupScheduling, "time-slice", "sched.time_slice", "cycles a thread keeps its core while others wait", flagvalue.Positive, perPolicy("time_slice")},
+	{groupScheduling, "jitter", "sched.jitter", "seeded noise of the cores' speed, as a fraction", flagvalue.Fraction, perPolicy("jitter")},
+	{groupScheduling, "delay-rate", "sched.delay_rate", "probability that a delay is injected after a quantum", flagvalue.Fraction, perPolicy("delay_rate")},
+	{groupScheduling, "delay-cycles", "sched.delay_cycles", "greatest length of an injected delay", flagvalue.Positive, perPolicy("delay_cycles")},
+	{groupScheduling, "granularity", "sched.granularity", "places where a thread may lose its core: " + strings.Join(sched.Granularities(), ", "), flagvalue.Text("WHERE"), perPolicy("granularity")},
+	{groupScheduling, "depth", "sched.depth", "bug depth: one more than the priority change points", flagvalue.Positive, perPolicy("depth")},
+	{groupScheduling, "length", "sched.length", "estimated instructions of the run, over which the change points are spread", flagvalue.Positive, perPolicy("length")},
+	{groupScheduling, "fairness", "sched.fairness", "instructions of others after which a waiting thread runs; of rr-sync, instructions without an operation after which a thread passes its turn on", flagvalue.Positive, perPolicy("fairness")},
 
-	{groupMemory, "model", "memory.model", "memory model: " + strings.Join(memmodel.Names(), ", "), memoryModel, memmodel.SC.String()},
-	{groupMemory, "tso-engine", "memory.engine", "how waiting stores are kept: " + strings.Join(storebuffer.Engines(), ", ") + " (pages: tso alone)", engine, storebuffer.Exact},
-	{groupMemory, "commit", "memory.commit", "when stores become visible: " + strings.Join(storebuffer.Policies(), ", "), commit, perCommit("commit")},
-	{groupMemory, "commit-rate", "memory.rate", "probability that a store is committed before a quantum", positiveFraction, perCommit("rate")},
-	{groupMemory, "commit-latency", "memory.latency", "cycles until a store is committed", positive, perCommit("latency")},
-	{groupMemory, "store-buffer", "memory.capacity", "stores, or pages, that a core's buffer holds", positive, perCommit("capacity")},
+	{groupMemory, "model", "memory.model", "memory model: " + strings.Join(memmodel.Names(), ", "), flagvalue.Text("MODEL"), memmodel.SC.String()},
+	{groupMemory, "tso-engine", "memory.engine", "how waiting stores are kept: " + strings.Join(storebuffer.Engines(), ", ") + " (pages: tso alone)", flagvalue.Text("ENGINE"), storebuffer.Exact},
+	{groupMemory, "commit", "memory.commit", "when stores become visible: " + strings.Join(storebuffer.Policies(), ", "), flagvalue.Text("WHEN"), perCommit("commit")},
+	{groupMemory, "commit-rate", "memory.rate", "probability that a store is committed before a quantum", flagvalue.PositiveFraction, perCommit("rate")},
+	{groupMemory, "commit-latency", "memory.latency", "cycles until a store is committed", flagvalue.Positive, perCommit("latency")},
+	{groupMemory, "store-buffer", "memory.capacity", "stores, or pages, that a core's buffer holds", flagvalue.Positive, perCommit("capacity")},
 
-	{groupFiles, "chdir", "dir", "the guest's working folder, an absolute guest path", folder, "the current folder"},
-	{groupFiles, "rootfs", "rootfs", "host folder to use as the guest's root", folder, "the host's own root, reduced to the files that programs need"},
-	{groupFiles, "mount", "mounts", "host folder or file that the guest sees, HOST:GUEST, or HOST:GUEST:rw to write to it; repeatable", mounts, ""},
-	{groupFiles, "env", "env", "NAME=VALUE to set in the guest's environment; repeatable", variables, ""},
-	{groupFiles, "publish", "publish", "port of the guest that clients on the host can connect to, HOSTPORT:GUESTPORT, or HOSTADDR:HOSTPORT:GUESTPORT for another address than the loopback ones; HOSTPORT 0: a free one; repeatable", ports, ""},
-	{groupFiles, "uid", "uid", "the guest's user id; 0 is root, with all capabilities", number, "yours"},
-	{groupFiles, "gid", "gid", "the guest's group id", number, "yours"},
-	{groupFiles, "host-times", "host_times", "show files with their host's modification times", yes, ""},
+	{groupFiles, "chdir", "dir", "the guest's working folder, an absolute guest path", flagvalue.Text("DIR"), "the current folder"},
+	{groupFiles, "rootfs", "rootfs", "host folder to use as the guest's root", flagvalue.Text("DIR"), "the host's own root, reduced to the files that programs need"},
+	{groupFiles, "mount", "mounts", "host folder or file that the guest sees, HOST:GUEST, or HOST:GUEST:rw to write to it; repeatable", flagvalue.Mounts, ""},
+	{groupFiles, "env", "env", "NAME=VALUE to set in the guest's environment; repeatable", flagvalue.Variables, ""},
+	{groupFiles, "publish", "publish", "port of the guest that clients on the host can connect to, HOSTPORT:GUESTPORT, or HOSTADDR:HOSTPORT:GUESTPORT for another address than the loopback ones; HOSTPORT 0: a free one; repeatable", flagvalue.Ports, ""},
+	{groupFiles, "uid", "uid", "the guest's user id; 0 is root, with all capabilities", flagvalue.Number, "yours"},
+	{groupFiles, "gid", "gid", "the guest's group id", flagvalue.Number, "yours"},
+	{groupFiles, "host-times", "host_times", "show files with their host's modification times", flagvalue.Yes, ""},
 
-	{groupLimits, "max-memory", "max_memory", "bound of the guest's memory, like 512M or 4G", size, ""},
-	{groupLimits, "max-instructions", "max_instructions", "end the run after this many instructions of all threads; 0: no bound", number, ""},
+	{groupLimits, "max-memory", "max_memory", "bound of the guest's memory, like 512M or 4G", flagvalue.Size, ""},
+	{groupLimits, "max-instructions", "max_instructions", "end the run after this many instructions of all threads; 0: no bound", flagvalue.Number, ""},
 }
 
 // perPolicy lists an option's defaults by policy, and the policies that use it.
@@ -148,151 +148,6 @@ func defaultField(path string) string {
 	return ""
 }
 
-// A flagValue checks its text when it is set and keeps it for viper, which
-// decodes it into the field.
-type flagValue struct {
-	kind  string
-	check func(text string) error
-	list  bool
-	texts []string
-}
-
-// Set implements pflag.Value.
-func (f *flagValue) Set(text string) error {
-	if err := f.check(text); err != nil {
-		return err
-	}
-	if !f.list {
-		f.texts = nil
-	}
-	f.texts = append(f.texts, text)
-	return nil
-}
-
-// String implements pflag.Value.
-func (f *flagValue) String() string { return strings.Join(f.texts, " ") }
-
-// Type implements pflag.Value.
-func (f *flagValue) Type() string { return f.kind }
-
-// content is the value for viper.
-func (f *flagValue) content() any {
-	if f.list {
-		return f.texts
-	}
-	return f.texts[0]
-}
-
-// form is the error of a text that is not of the allowed form.
-type form string
-
-func (f form) Error() string { return string(f) }
-
-func policy() *flagValue { return text("POLICY") }
-
-func granularity() *flagValue { return text("WHERE") }
-
-func memoryModel() *flagValue { return text("MODEL") }
-
-func engine() *flagValue { return text("ENGINE") }
-
-func level() *flagValue { return text("LEVEL") }
-
-func commit() *flagValue { return text("WHEN") }
-
-func folder() *flagValue { return text("DIR") }
-
-func stopOrENOSYS() *flagValue { return text(job.UnknownStop + "|" + job.UnknownENOSYS) }
-
-// text is any text, which job.Options.Check checks.
-func text(kind string) *flagValue {
-	return &flagValue{kind: kind, check: func(string) error { return nil }}
-}
-
-func number() *flagValue {
-	return &flagValue{kind: "N", check: func(text string) error {
-		_, err := strconv.ParseUint(text, 10, 64)
-		if errors.Is(err, strconv.ErrRange) {
-			return form("a whole number up to 18446744073709551615")
-		}
-		if err != nil {
-			return form("a whole number, not negative")
-		}
-		return nil
-	}}
-}
-
-// positive is a number other than 0, which in options stands for the default.
-func positive() *flagValue {
-	value := number()
-	isNumber := value.check
-	value.check = func(text string) error {
-		if n, err := strconv.ParseUint(text, 10, 64); err == nil && n == 0 {
-			return form("a whole number from 1 on")
-		}
-		return isNumber(text)
-	}
-	return value
-}
-
-// positiveFraction is a fraction other than 0, which in options stands for the default.
-func positiveFraction() *flagValue {
-	value := fraction()
-	isNumber := value.check
-	value.check = func(text string) error {
-		if x, err := strconv.ParseFloat(text, 64); err == nil && x == 0 {
-			return form("a number above 0, up to 1")
-		}
-		return isNumber(text)
-	}
-	return value
-}
-
-func fraction() *flagValue {
-	return &flagValue{kind: "FRACTION", check: func(text string) error {
-		if _, err := strconv.ParseFloat(text, 64); err != nil {
-			return form("a number from 0 to 1")
-		}
-		return nil
-	}}
-}
-
-func yes() *flagValue {
-	return &flagValue{kind: "bool", check: func(text string) error {
-		if text != "true" && text != "false" {
-			return form("true or false")
-		}
-		return nil
-	}}
-}
-
-func size() *flagValue {
-	return &flagValue{kind: "SIZE", check: func(text string) error {
-		return new(job.Size).UnmarshalText([]byte(text))
-	}}
-}
-
-func mounts() *flagValue {
-	return &flagValue{kind: "HOST:GUEST", list: true, check: func(text string) error {
-		return new(job.Mount).UnmarshalText([]byte(text))
-	}}
-}
-
-func ports() *flagValue {
-	return &flagValue{kind: "HOSTPORT:GUESTPORT", list: true, check: func(text string) error {
-		return new(publish.Port).UnmarshalText([]byte(text))
-	}}
-}
-
-func variables() *flagValue {
-	return &flagValue{kind: "NAME=VALUE", list: true, check: func(text string) error {
-		if strings.Index(text, "=") < 1 {
-			return form("NAME=VALUE")
-		}
-		return nil
-	}}
-}
-
 // addMachineFlags defines the flags that configure the machine.
 func addMachineFlags(flags *pflag.FlagSet) {
 	for _, f := range machineFlags {
@@ -318,7 +173,7 @@ func machineOptions(flags *pflag.FlagSet, config, costs string) (job.Options, er
 	file, err := yamlfile.LoadBound(config, &options, func(v *viper.Viper) {
 		for _, f := range machineFlags {
 			if flag := flags.Lookup(f.name); flag.Changed {
-				v.Set(f.field, flag.Value.(*flagValue).content())
+				v.Set(f.field, flag.Value.(*flagvalue.Value).Content())
 			}
 		}
 	})
@@ -366,7 +221,7 @@ func repeatCommand(flags *pflag.FlagSet, run runFlags, options job.Options, args
 		if !flag.Changed || f.name == "cores" || f.name == "seed" {
 			continue
 		}
-		for _, text := range flag.Value.(*flagValue).texts {
+		for _, text := range flag.Value.(*flagvalue.Value).Texts() {
 			words = append(words, "--"+f.name+"="+text)
 		}
 	}
