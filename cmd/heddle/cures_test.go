@@ -12,7 +12,7 @@ import (
 // programs are the commands that run a program which their arguments name; exporters can
 // keep the files that it changed.
 var (
-	programs  = []string{"run", "record", "races", "frost run", "schedule record", "cache add"}
+	programs  = []string{"run", "record", "find", "races", "frost run", "schedule record", "cache add"}
 	exporters = []string{"run", "record", "races", "frost run", "schedule record"}
 )
 
@@ -25,6 +25,8 @@ var printers = map[string][]string{
 	"experiment-inputs":                     {"experiment run"},
 	"export-failed":                         exporters,
 	"files-cannot-be-set-up":                programs,
+	"find-file":                             {"find"},
+	"find-run-stopped":                      {"find"},
 	"flow-of-what":                          {"trace flow"},
 	"frost-no-place-for-trace":              {"frost run"},
 	"gdb-address":                           {"run", "replay"},

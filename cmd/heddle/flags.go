@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -148,9 +149,12 @@ func defaultField(path string) string {
 	return ""
 }
 
-// addMachineFlags defines the flags that configure the machine.
-func addMachineFlags(flags *pflag.FlagSet) {
+// addMachineFlags defines the flags that configure the machine, or only those of some groups.
+func addMachineFlags(flags *pflag.FlagSet, groups ...string) {
 	for _, f := range machineFlags {
+		if len(groups) > 0 && !slices.Contains(groups, f.group) {
+			continue
+		}
 		flag := flags.VarPF(f.value(), f.name, "", f.usage)
 		if flag.Value.Type() == "bool" {
 			flag.NoOptDefVal = "true"
@@ -172,8 +176,12 @@ func machineOptions(flags *pflag.FlagSet, config, costs string) (job.Options, er
 	options := job.DefaultOptions()
 	file, err := yamlfile.LoadBound(config, &options, func(v *viper.Viper) {
 		for _, f := range machineFlags {
-			if flag := flags.Lookup(f.name); flag.Changed {
-				v.Set(f.field, flag.Value.(*flagvalue.Value).Content())
+			flag := flags.Lookup(f.name)
+			if flag == nil || !flag.Changed {
+				continue
+			}
+			if value, ofMachine := flag.Value.(*flagvalue.Value); ofMachine {
+				v.Set(f.field, value.Content())
 			}
 		}
 	})

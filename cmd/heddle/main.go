@@ -262,6 +262,7 @@ func (a *app) commands(args []string) (all []*cobra.Command) {
 		{"run", a.runCommand},
 		{"record", a.recordCommand},
 		{"replay", a.replayCommand},
+		{"find", a.findCommand},
 		{"minimize", a.minimizeCommand},
 		{"reproduce", a.reproduceCommand},
 		{"frost", a.frostCommand},

@@ -94,12 +94,18 @@ func addRunFlags(flags *pflag.FlagSet, f *runFlags) {
 
 // addConfigFlags defines the flags that name files of a run's configuration and its files.
 func addConfigFlags(flags *pflag.FlagSet, f *runFlags) {
+	addInputFlags(flags, f)
+	flags.StringVar(&f.export, "export", "", "keep the files that the guest left in the overlay in the folder `DIR`")
+	cli.Group(flags, groupFiles, "export")
+}
+
+// addInputFlags defines the flags that name files of a run's configuration and its standard input.
+func addInputFlags(flags *pflag.FlagSet, f *runFlags) {
 	flags.StringVar(&f.config, "config", "", "YAML `FILE` with the machine's configuration, which flags override")
 	flags.StringVar(&f.costs, "costs", "", "YAML `FILE` with the timing model's costs, as heddle calibrate writes it; overrides those of --config")
 	cli.Group(flags, groupMachine, "config", "costs")
 	flags.StringVar(&f.stdin, "stdin", "", "`FILE` that is the guest's standard input (default: heddle's own)")
-	flags.StringVar(&f.export, "export", "", "keep the files that the guest left in the overlay in the folder `DIR`")
-	cli.Group(flags, groupFiles, "stdin", "export")
+	cli.Group(flags, groupFiles, "stdin")
 }
 
 // addReplayFlags defines the flags that runs and replays share.

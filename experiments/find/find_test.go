@@ -1,0 +1,122 @@
+package find_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/heddle-dmt/heddle/experiments/find"
+	"github.com/heddle-dmt/heddle/internal/gcctest"
+	"github.com/heddle-dmt/heddle/internal/machine"
+	"github.com/heddle-dmt/heddle/memmodel"
+	"github.com/heddle-dmt/heddle/sched/points"
+)
+
+// options are the defaults of the command, with 1,000 schedules.
+func options(t *testing.T, workers int) find.Options {
+	return find.Options{
+		Schedules: 1000, Models: []memmodel.Model{memmodel.SC, memmodel.TSO}, Workers: workers,
+		Trace: filepath.Join(t.TempDir(), "failure.trace"),
+	}
+}
+
+// search searches for a failure of a program.
+func search(t *testing.T, program string, o find.Options) *find.Report {
+	t.Helper()
+	r, err := find.Find(context.Background(), config(program), nil, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// searchSome is search with 300 schedules.
+func searchSome(t *testing.T, program string, workers int) *find.Report {
+	t.Helper()
+	o := options(t, workers)
+	o.Schedules = 300
+	return search(t, program, o)
+}
+
+func config(program string) machine.Config {
+	c := machine.DefaultConfig()
+	c.Args = []string{program}
+	return c
+}
+
+// TestFindsTextbookBugs: five programs with a bug of one kind each, none of which the undisturbed run
+// shows, fail within 1,000 schedules.
+func TestFindsTextbookBugs(t *testing.T) {
+	for _, x := range []struct{ file, class string }{
+		{"deadlock.c", machine.FailureDeadlock},
+		{"atomicity.c", machine.FailureAssertion},
+		{"publication.cpp", machine.FailureAssertion},
+		{"increment.c", machine.FailureAssertion},
+		{"buffering.c", machine.FailureAssertion},
+	} {
+		t.Run(x.file, func(t *testing.T) {
+			var flags []string
+			if filepath.Ext(x.file) == ".cpp" {
+				flags = append(flags, "-lstdc++")
+			}
+			r := search(t, gcctest.File(t, filepath.Join("testdata", x.file), flags...), options(t, 2))
+			if !r.Found || r.Number == 0 || r.Failure.Class != x.class {
+				t.Errorf("%+v", *r)
+			}
+			if x.file == "buffering.c" && r.Kind.Model != memmodel.TSO {
+				t.Errorf("found under %v", r.Kind.Model)
+			}
+		})
+	}
+}
+
+// TestReportDoesNotDependOnWorkers: one worker and three have equal reports, of a search that finds a
+// failure and of one that finds none.
+func TestReportDoesNotDependOnWorkers(t *testing.T) {
+	for _, source := range []string{"publication.cpp", "correct.c"} {
+		var flags []string
+		if filepath.Ext(source) == ".cpp" {
+			flags = append(flags, "-lstdc++")
+		}
+		program := gcctest.File(t, filepath.Join("testdata", source), flags...)
+		one, three := searchSome(t, program, 1), searchSome(t, program, 3)
+		one.Trace, three.Trace = "", ""
+		if !reflect.DeepEqual(one, three) {
+			t.Errorf("%s:\n%+v\n%+v", source, *one, *three)
+		}
+		if one.Found != (source != "correct.c") {
+			t.Errorf("%s: %+v", source, *one)
+		}
+	}
+}
+
+// TestBoundOfPCT compares the report's sentence with the theorem's number: 1-(1-1/(n k))^schedules.
+func TestBoundOfPCT(t *testing.T) {
+	r := find.Report{
+		Tried: 100, Threads: 3, Points: 50,
+		Counts: []find.Count{{Kind: find.Kind{Strategy: points.PCT2, Model: memmodel.SC}, Schedules: 100}},
+	}
+	var text strings.Builder
+	if err := r.Write(&text); err != nil {
+		t.Fatal(err)
+	}
+	want := fmt.Sprintf("a bug of depth 2 would have been found with a probability of at least %.2g\n", 1-math.Pow(1-1./150, 100))
+	if !strings.HasSuffix(text.String(), want) {
+		t.Errorf("report\n%s\ndoes not end with %s", &text, want)
+	}
+}
+
+// TestCancelledSearch: a search whose context is done reports that it was cut short.
+func TestCancelledSearch(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	o := options(t, 1)
+	o.Progress = func(int, int) { cancel() }
+	r, err := find.Find(ctx, config(gcctest.File(t, "testdata/correct.c")), nil, o)
+	if err != nil || r.Found || r.Ended != find.EndedByCaller || r.Tried == 0 || r.Tried == o.Schedules {
+		t.Errorf("%+v, %v", r, err)
+	}
+}

@@ -1,0 +1,123 @@
+package find
+
+import (
+	"bytes"
+	"context"
+
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/internal/machine"
+	"github.com/heddle-dmt/heddle/internal/rand"
+	"github.com/heddle-dmt/heddle/memmodel"
+	"github.com/heddle-dmt/heddle/sched/points"
+)
+
+// A run hangs that has more than hangFactor times the instructions or points of earlier runs, and
+// some more.
+const (
+	hangFactor       = 20
+	hangInstructions = 3_000_000
+	hangPoints       = 60_000
+)
+
+// runUndisturbed runs the program once under the policy of the configuration. It reports whether the
+// search is over, because that run fails.
+func (s *search) runUndisturbed(ctx context.Context) (done bool, err error) {
+	c := s.configFor(memmodel.SC)
+	var stdout, stderr bytes.Buffer
+	c.Stdout, c.Stderr = &stdout, &stderr
+	r, err := machine.Run(ctx, c, machine.Isolated(), machine.WithoutHashes())
+	if err != nil {
+		return false, err
+	}
+	switch r.Outcome {
+	case machine.OutcomeStopped:
+		return false, errStopped.New(r.Message)
+	case machine.OutcomeInterrupted, machine.OutcomeTimeLimit:
+		return false, context.Cause(ctx)
+	case machine.OutcomeExit:
+		s.accepted = r.ExitCode
+	}
+	s.report.Threads = r.Threads
+	s.limits = limits{points: 1 << 62, instructions: hangFactor*r.Instructions + hangInstructions}
+	failure, failed := r.Failure(stderr.Bytes())
+	if r.Outcome == machine.OutcomeExit {
+		failure, failed = wrongOutput, s.isWrong(stdout.Bytes())
+	}
+	if failed {
+		s.report.Found, s.report.Failure = true, failure
+		return true, s.recordUndisturbed(ctx)
+	}
+	return false, nil
+}
+
+// firstProfiles is the number of executions that look for points before the first schedule.
+const firstProfiles = 6
+
+// findPoints finds the points and the limits of schedules.
+func (s *search) findPoints(ctx context.Context) error {
+	c := s.configFor(memmodel.SC)
+	stage, err := newStage(c, true)
+	if err != nil {
+		return err
+	}
+	s.profiler = stage
+	second, err := stage.runToSecondThread(ctx)
+	if err != nil {
+		return err
+	}
+	if !second {
+		return errOneThread.New(c.Args[0])
+	}
+	stage.keepStart()
+	s.points = decisionPoints{at: map[arch.Addr]accessKind{}, lines: map[uint64]*line{}}
+	if err := s.profile(ctx, &schedule{strategy: points.Turns, limits: s.limits}); err != nil {
+		return err
+	}
+	s.limits.instructions = hangFactor*(stage.m.Instructions()-stage.started.instructions) + hangInstructions
+	for n := range firstProfiles {
+		x := &schedule{strategy: points.Walk, seed: rand.Mix(s.config.Seed<<32 ^ uint64(n) ^ profileSeeds), limits: s.limits, at: s.points.at, stops: s.points.stops}
+		if err := s.profile(ctx, x); err != nil {
+			return err
+		}
+	}
+	s.limits.points = hangFactor*s.most + hangPoints
+	return nil
+}
+
+// profileSeeds sets the seeds of the first profiles apart from those of schedules.
+const profileSeeds = 1 << 63
+
+// refinePoints adds the points of executions of the kinds that the schedules from a number on are of.
+func (s *search) refinePoints(ctx context.Context, first, number int) error {
+	for n := range number {
+		// All strategies and both ways to decide have their turn.
+		x, _ := s.numberedSchedule(first + n*len(s.options.Models))
+		if err := s.profile(ctx, x); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// profile adds the points of the execution of a schedule.
+func (s *search) profile(ctx context.Context, x *schedule) error {
+	stage := s.profiler
+	found := newSharing()
+	stage.profiled = found
+	for second := range 2 {
+		if second == 1 {
+			found.beginSecond()
+		}
+		stage.begin(x)
+		if err := stage.run(ctx, x); err != nil {
+			return err
+		}
+	}
+	if len(x.at) == len(s.points.at) {
+		s.most = max(s.most, stage.policy.Points())
+	}
+	s.report.Threads = max(s.report.Threads, stage.m.Kernel().Stats().Threads)
+	s.points.add(found.result())
+	s.points.chooseFocuses(stage.isOwn())
+	return nil
+}

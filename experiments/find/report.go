@@ -1,0 +1,139 @@
+package find
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"text/tabwriter"
+
+	"github.com/heddle-dmt/heddle/internal/machine"
+	"github.com/heddle-dmt/heddle/memmodel"
+	"github.com/heddle-dmt/heddle/sched/points"
+)
+
+// Report is the result of a search.
+type Report struct {
+	// Found: a run fails. Failure is how, and the fields up to Switches describe its schedule.
+	Found   bool
+	Failure machine.Failure
+	// Number is the number of the schedule, from 1 on; 0: the undisturbed run fails.
+	Number int
+	Kind   Kind
+	// Switches is how often the thread changed, from the creation of the second thread on.
+	Switches uint64
+	// Tried is the number of schedules that were executed, the failing one included.
+	Tried int
+	// Instructions is the number of instructions at which schedules decide, Points the greatest number
+	// of decisions in a schedule, and Threads that of threads in a run.
+	Instructions, Threads int
+	Points                uint64
+	// Counts has the numbers of schedules of each kind, in the order in which the kinds have their
+	// turns.
+	Counts []Count
+	// Ended is why the search was cut short, or empty.
+	Ended string
+	// Trace is the file with the recording of the failing run.
+	Trace string
+}
+
+// Kind is a kind of schedules.
+type Kind struct {
+	Strategy string
+	Model    memmodel.Model
+	// Focused schedules decide only at accesses to one line of memory, and where a thread waits.
+	Focused bool
+}
+
+// Count is a number of schedules of a kind.
+type Count struct {
+	Kind
+	Schedules int
+}
+
+// Reasons of Report.Ended.
+const (
+	EndedByTime   = "time"
+	EndedByCaller = "interrupted"
+)
+
+// String describes the kind as sentences name it.
+func (k Kind) String() string {
+	text := fmt.Sprintf("%s under %v", k.Strategy, k.Model)
+	if k.Focused {
+		text += ", at one line of memory"
+	}
+	return text
+}
+
+// Write writes the report as text.
+func (r *Report) Write(w io.Writer) error {
+	var err error
+	print := func(format string, args ...any) {
+		if err == nil {
+			_, err = fmt.Fprintf(w, format+"\n", args...)
+		}
+	}
+	switch {
+	case !r.Found:
+		print("no failure found")
+	case r.Number == 0:
+		print("failure: %v", r.Failure)
+		print("the undisturbed run fails, before any schedule was tried")
+	default:
+		print("failure: %v", r.Failure)
+		print("found by schedule %d: %v, with %d switches of threads", r.Number, r.Kind, r.Switches)
+	}
+	if r.Tried > 0 {
+		print("schedules tried: %d, of %d threads; decisions at %d instructions, at most %d in a schedule", r.Tried, r.Threads, r.Instructions, r.Points)
+	}
+	if r.Found {
+		print("the run is recorded, and its replay fails in the same way:")
+		print("  heddle replay %s", r.Trace)
+		return err
+	}
+	if err == nil {
+		err = r.writeCounts(w)
+	}
+	for _, x := range r.bounds() {
+		print("%s", x)
+	}
+	return err
+}
+
+// writeCounts writes the numbers of schedules as a table.
+func (r *Report) writeCounts(w io.Writer) error {
+	if r.Tried == 0 {
+		return nil
+	}
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprint(table, "\nstrategy\tdecides\tmodel\tschedules\n")
+	for _, c := range r.Counts {
+		where := "everywhere"
+		if c.Focused {
+			where = "at one line"
+		}
+		fmt.Fprintf(table, "%s\t%s\t%v\t%d\n", c.Strategy, where, c.Model, c.Schedules)
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(w)
+	return err
+}
+
+// bounds says of which bugs the schedules of PCT would have found one, and with which probability: the
+// theorem of Burckhardt and others holds under sequential consistency.
+func (r *Report) bounds() (list []string) {
+	for depth, strategy := range map[int]string{2: points.PCT2, 3: points.PCT3} {
+		i := slices.IndexFunc(r.Counts, func(c Count) bool { return c.Kind == Kind{Strategy: strategy} })
+		if i < 0 || r.Points == 0 {
+			continue
+		}
+		one := 1 / (float64(r.Threads) * math.Pow(float64(r.Points), float64(depth-1)))
+		all := -math.Expm1(float64(r.Counts[i].Schedules) * math.Log1p(-one))
+		list = append(list, fmt.Sprintf("a bug of depth %d would have been found with a probability of at least %.2g", depth, all))
+	}
+	slices.Sort(list)
+	return list
+}

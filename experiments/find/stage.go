@@ -1,0 +1,286 @@
+package find
+
+import (
+	"bytes"
+	"context"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/emu/memlog"
+	"github.com/heddle-dmt/heddle/guest/kernel"
+	"github.com/heddle-dmt/heddle/guest/linux"
+	"github.com/heddle-dmt/heddle/guest/loader"
+	"github.com/heddle-dmt/heddle/internal/machine"
+	"github.com/heddle-dmt/heddle/memmodel"
+	"github.com/heddle-dmt/heddle/sched"
+	"github.com/heddle-dmt/heddle/sched/points"
+)
+
+// stage is a machine on which a program is executed under schedules. It stops at decision points,
+// and keeps the program's output. It is for one goroutine, and must be closed.
+type stage struct {
+	machine.NoHook
+	m        *machine.Machine
+	policy   *points.Policy
+	at       map[arch.Addr]accessKind
+	stops    int // the number of breakpoints
+	commits  commits
+	stdout   bytes.Buffer
+	stderr   bytes.Buffer
+	start    *machine.Snapshot // at the creation of the second thread; nil in a run that is recorded
+	started  started
+	profiled *sharing // nil unless the execution looks for points
+	log      *memlog.Buffer
+	follows  bool // sees the operands of the next instructions
+}
+
+// started is the state of the streams at the start of the schedules.
+type started struct {
+	stdout, stderr int
+	instructions   uint64
+}
+
+// newStage makes the machine of a configuration. Profiles says that it is to find points.
+func newStage(c machine.Config, profiles bool) (*stage, error) {
+	s := &stage{}
+	if profiles {
+		s.log = memlog.NewBuffer()
+	}
+	c.Stdout, c.Stderr = &s.stdout, &s.stderr
+	options := []machine.Option{machine.WithHook(s), machine.Isolated(), machine.WithPolicy(prefix{})}
+	if c.Memory.MemoryModel() != memmodel.SC {
+		options = append(options, machine.WithStoresKept(s.commits.keep))
+	}
+	m, err := machine.New(c, options...)
+	if err != nil {
+		s.closeLog()
+		return nil, err
+	}
+	s.m = m
+	return s, nil
+}
+
+func (s *stage) closeLog() {
+	if s.log != nil {
+		s.log.Close()
+	}
+}
+
+// close frees the machine.
+func (s *stage) close() {
+	if s.start != nil {
+		s.start.Release()
+	}
+	s.m.Close()
+	s.closeLog()
+}
+
+// Prepare implements machine.Hook.
+func (s *stage) Prepare(m *machine.Machine) error {
+	if s.log == nil {
+		return nil
+	}
+	if err := m.CPU().LogMemory(memlog.Filter{Partial: true}); err != nil {
+		return err
+	}
+	m.CPU().MuteMemory(true)
+	return nil
+}
+
+// runToSecondThread runs the program to the creation of its second thread, and reports whether it
+// creates one.
+func (s *stage) runToSecondThread(ctx context.Context) (bool, error) {
+	for n := 0; !s.m.Done(); n++ {
+		if len(s.m.Kernel().Tasks()) > 1 {
+			s.started = started{s.stdout.Len(), s.stderr.Len(), s.m.Instructions()}
+			return true, nil
+		}
+		if n%256 == 0 && ctx.Err() != nil {
+			return false, ctx.Err()
+		}
+		s.m.Step()
+	}
+	return false, nil
+}
+
+// keepStart keeps the machine's state, from which all schedules start.
+func (s *stage) keepStart() { s.start = s.m.Snapshot() }
+
+// isOwn returns a function that reports whether an instruction is of the program's own file.
+func (s *stage) isOwn() func(arch.Addr) bool {
+	u, process := loader.NewUnwinder(), s.start.Kernel().Tasks()[0].Process()
+	return func(pc arch.Addr) bool {
+		places := process.Places(u, arch.Regs{RIP: uint64(pc)}, 1)
+		return len(places) > 0 && places[0].Path == process.Executable()
+	}
+}
+
+// schedule is the choice of an execution: a strategy and its seed.
+type schedule struct {
+	strategy string
+	seed     uint64
+	estimate points.Estimate
+	limits   limits
+	at       map[arch.Addr]accessKind // the points at which it decides
+	stops    []arch.Addr              // all points that are known: a set that only grows
+}
+
+// limits bound an execution, counted from the start of the schedules. After half of one of them
+// threads take short turns.
+type limits struct{ points, instructions uint64 }
+
+// begin puts the machine to the start of a schedule.
+func (s *stage) begin(x *schedule) {
+	if s.start != nil {
+		s.m.Restore(s.start)
+		s.stdout.Truncate(s.started.stdout)
+		s.stderr.Truncate(s.started.stderr)
+	}
+	bounds := points.Bounds{Points: x.limits.points / 8, Instructions: x.limits.instructions / 8}
+	s.policy = points.NewPolicy(points.New(x.strategy, x.seed, x.estimate), bounds)
+	s.commits.begin(x.seed)
+	s.follows = x.strategy == points.POS
+	s.m.Cluster().SwitchPolicy(s.policy)
+	s.at = x.at
+	// Changes of breakpoints take long: the machine stops at the points of all schedules.
+	if s.stops != len(x.stops) {
+		s.stops = len(x.stops)
+		s.m.CPU().SetBreakpoints(x.stops)
+	}
+}
+
+// run executes a schedule from its start to its end, or until one of its limits is reached or ctx is
+// done.
+func (s *stage) run(ctx context.Context, x *schedule) error {
+	if s.profiled != nil {
+		s.m.CPU().ForgetMemory()
+		s.m.CPU().MuteMemory(false)
+		s.noteThreads()
+	}
+	fair := false
+	for n := 0; !s.m.Done(); n++ {
+		s.m.Step()
+		if s.profiled != nil {
+			s.noteThreads()
+		}
+		ran, asked := s.m.Instructions()-s.started.instructions, s.policy.Points()
+		if !fair && (2*ran > x.limits.instructions || 2*asked > x.limits.points) {
+			fair = true
+			s.policy.BeFair()
+		}
+		if ran > x.limits.instructions || asked > x.limits.points {
+			s.m.End(machine.OutcomeLimit)
+		}
+		if n%256 == 255 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+func (s *stage) noteThreads() {
+	for _, t := range s.m.Kernel().Tasks() {
+		s.profiled.noteThread(t.ID())
+	}
+}
+
+// failure returns how the execution ended that is over, and whether it failed; accepted is the exit
+// status of a run that does not fail, besides 0.
+func (s *stage) failure(accepted int) (f machine.Failure, failed bool, err error) {
+	r := machine.Result{Outcome: s.m.Outcome()}
+	if r.Outcome == machine.OutcomeExit {
+		if why := s.m.Kernel().Fatal(); why != "" {
+			return f, false, errStopped.New(why)
+		}
+		if r.ExitCode, r.Signal = s.m.Kernel().Status(); r.Signal != 0 {
+			r.Outcome = machine.OutcomeSignal
+		} else if r.ExitCode == accepted {
+			return f, false, nil
+		}
+	}
+	f, failed = r.Failure(s.stderr.Bytes())
+	return f, failed, nil
+}
+
+// EngineStarts implements machine.Hook.
+func (s *stage) EngineStarts(t *kernel.Task) machine.Reaction {
+	if s.profiled != nil {
+		s.profiled.beginThread(t)
+	}
+	return machine.Proceed
+}
+
+// EngineStopped implements machine.Hook: it takes the log, and asks the policy at points.
+func (s *stage) EngineStopped(t *kernel.Task, stop arch.Stop) machine.Reaction {
+	if s.profiled != nil && s.m.CPU().LoggedMemory() > 0 {
+		s.m.CPU().SwapMemory(s.log)
+		s.profiled.take(s.log.Entries())
+	}
+	if stop.Reason != arch.StopBreakpoint || s.policy == nil {
+		return machine.Proceed
+	}
+	kind, isPoint := s.at[s.m.CPU().PC()]
+	if !isPoint {
+		return machine.Proceed
+	}
+	if s.policy.AtPoint(s.m.Cluster(), t.ID(), s.operation(kind), kind.hasParts()) || s.commits.isDue(s.m) {
+		return machine.EndQuantum
+	}
+	return machine.ResumeEngine
+}
+
+// operation returns the access that the loaded thread makes next, if the strategy needs it.
+func (s *stage) operation(kind accessKind) (o points.Operation) {
+	if !s.follows || kind == calls {
+		return o
+	}
+	for _, x := range s.m.CPU().Operands() {
+		o.Writes = o.Writes || x.Write
+		o.Addr = x.Addr / points.CellSize
+	}
+	return o
+}
+
+// AfterQuantum implements machine.Hook.
+func (s *stage) AfterQuantum(_ *kernel.Task, stop arch.Stop) {
+	if s.policy == nil {
+		return
+	}
+	s.policy.Ended(stop.Reason == arch.StopBudget)
+	if s.profiled == nil || stop.Reason != arch.StopSyscall {
+		return
+	}
+	var r arch.Regs
+	s.m.CPU().Regs(&r)
+	if number := r.GPR[arch.RAX]; number == unix.SYS_FUTEX || !linux.Has(number, linux.ThreadLocal|linux.Allocates|linux.EndsThread) {
+		s.profiled.noteCall(arch.Addr(r.RIP) - lengthOfSyscall)
+	}
+}
+
+// lengthOfSyscall is the number of bytes of the instruction SYSCALL.
+const lengthOfSyscall = 2
+
+// prefix is the policy up to the creation of the second thread.
+type prefix struct{}
+
+// Ready implements sched.Policy, and so do the other methods.
+func (prefix) Ready(*sched.Cluster, arch.ThreadID, arch.Cycles)       {}
+func (prefix) Block(*sched.Cluster, arch.ThreadID)                    {}
+func (prefix) Exit(*sched.Cluster, arch.ThreadID)                     {}
+func (prefix) Yield(*sched.Cluster, arch.ThreadID)                    {}
+func (prefix) Ran(*sched.Cluster, sched.Quantum, uint64, arch.Cycles) {}
+func (prefix) Next(c *sched.Cluster, timer arch.Cycles, hasTimer bool) (sched.Quantum, sched.Verdict) {
+	if hasTimer && timer <= c.Makespan() {
+		return sched.Quantum{}, sched.FireTimer
+	}
+	t := c.RunnableThread(0)
+	q := sched.Quantum{Thread: t, Core: c.Place(t), Instructions: prefixQuantum}
+	if hasTimer {
+		q.Cycles = timer - c.Now(q.Core)
+	}
+	return q, sched.Run
+}
+
+// prefixQuantum bounds the quanta of the prefix, in instructions, so that Ctrl-C ends it.
+const prefixQuantum = 10_000_000
