@@ -87,9 +87,12 @@ func (s *search) findPoints(ctx context.Context) error {
 // profileSeeds sets the seeds of the first profiles apart from those of schedules.
 const profileSeeds = 1 << 63
 
+// mostProfiles bounds the profiles after a batch: later ones seldom find more.
+const mostProfiles = 24
+
 // refinePoints adds the points of executions of the kinds that the schedules from a number on are of.
 func (s *search) refinePoints(ctx context.Context, first, number int) error {
-	for n := range number {
+	for n := range min(number, mostProfiles) {
 		// All strategies and both ways to decide have their turn.
 		x, _ := s.numberedSchedule(first + n*len(s.options.Models))
 		if err := s.profile(ctx, x); err != nil {
@@ -118,6 +121,6 @@ func (s *search) profile(ctx context.Context, x *schedule) error {
 	}
 	s.report.Threads = max(s.report.Threads, stage.m.Kernel().Stats().Threads)
 	s.points.add(found.result())
-	s.points.chooseFocuses(stage.isOwn())
+	s.points.chooseFocuses(stage.isOwn)
 	return nil
 }

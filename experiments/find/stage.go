@@ -33,6 +33,8 @@ type stage struct {
 	profiled *sharing // nil unless the execution looks for points
 	log      *memlog.Buffer
 	follows  bool // sees the operands of the next instructions
+	unwinder *loader.Unwinder
+	own      map[arch.Addr]bool // known answers of isOwn
 }
 
 // started is the state of the streams at the start of the schedules.
@@ -43,7 +45,7 @@ type started struct {
 
 // newStage makes the machine of a configuration. Profiles says that it is to find points.
 func newStage(c machine.Config, profiles bool) (*stage, error) {
-	s := &stage{}
+	s := &stage{unwinder: loader.NewUnwinder(), own: map[arch.Addr]bool{}}
 	if profiles {
 		s.log = memlog.NewBuffer()
 	}
@@ -107,13 +109,16 @@ func (s *stage) runToSecondThread(ctx context.Context) (bool, error) {
 // keepStart keeps the machine's state, from which all schedules start.
 func (s *stage) keepStart() { s.start = s.m.Snapshot() }
 
-// isOwn returns a function that reports whether an instruction is of the program's own file.
-func (s *stage) isOwn() func(arch.Addr) bool {
-	u, process := loader.NewUnwinder(), s.start.Kernel().Tasks()[0].Process()
-	return func(pc arch.Addr) bool {
-		places := process.Places(u, arch.Regs{RIP: uint64(pc)}, 1)
-		return len(places) > 0 && places[0].Path == process.Executable()
+// isOwn reports whether an instruction is of the program's own file.
+func (s *stage) isOwn(pc arch.Addr) bool {
+	own, known := s.own[pc]
+	if !known {
+		process := s.start.Kernel().Tasks()[0].Process()
+		places := process.Places(s.unwinder, arch.Regs{RIP: uint64(pc)}, 1)
+		own = len(places) > 0 && places[0].Path == process.Executable()
+		s.own[pc] = own
 	}
+	return own
 }
 
 // schedule is the choice of an execution: a strategy and its seed.
