@@ -19,6 +19,9 @@ func (c *commits) begin(seed uint64) {
 	c.stay = rand.NewShare([]float64{1, 0.875, 0.5}[c.draw.Below(3)])
 }
 
+// endDelays has stores leave their buffers at once from now on: a thread may wait for one.
+func (c *commits) endDelays() { c.stay = 0 }
+
 // manyStores is a number of stores that no buffer holds.
 const manyStores = 1 << 30
 

@@ -173,6 +173,7 @@ func (s *stage) run(ctx context.Context, x *schedule) error {
 		if !fair && (2*ran > x.limits.instructions || 2*asked > x.limits.points) {
 			fair = true
 			s.policy.BeFair()
+			s.commits.endDelays()
 		}
 		if ran > x.limits.instructions || asked > x.limits.points {
 			s.m.End(machine.OutcomeLimit)
