@@ -73,6 +73,7 @@ type search struct {
 	input    *sharedInput
 	points   decisionPoints
 	most     uint64 // points of a run, at most
+	length   uint64 // instructions of a run from the start of the schedules
 	limits   limits
 	accepted int // exit status that is no failure
 	profiler *stage

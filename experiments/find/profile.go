@@ -50,8 +50,12 @@ func (s *search) runUndisturbed(ctx context.Context) (done bool, err error) {
 	return false, nil
 }
 
-// firstProfiles is the number of executions that look for points before the first schedule.
-const firstProfiles = 6
+// firstProfiles is the greatest number of executions that look for points before the first schedule, and
+// profiledInstructions the number of instructions after which no other is begun there or after a batch.
+const (
+	firstProfiles        = 6
+	profiledInstructions = 20_000_000
+)
 
 // findPoints finds the points and the limits of schedules.
 func (s *search) findPoints(ctx context.Context) error {
@@ -73,8 +77,9 @@ func (s *search) findPoints(ctx context.Context) error {
 	if err := s.profile(ctx, &schedule{strategy: points.Turns, limits: s.limits}); err != nil {
 		return err
 	}
-	s.limits.instructions = hangFactor*(stage.m.Instructions()-stage.started.instructions) + hangInstructions
-	for n := range firstProfiles {
+	s.length = stage.m.Instructions() - stage.started.instructions
+	s.limits.instructions = hangFactor*s.length + hangInstructions
+	for n := range s.numberOfProfiles(firstProfiles) {
 		x := &schedule{strategy: points.Walk, seed: rand.Mix(s.config.Seed<<32 ^ uint64(n) ^ profileSeeds), limits: s.limits, at: s.points.at, stops: s.points.stops}
 		if err := s.profile(ctx, x); err != nil {
 			return err
@@ -92,7 +97,7 @@ const mostProfiles = 24
 
 // refinePoints adds the points of executions of the kinds that the schedules from a number on are of.
 func (s *search) refinePoints(ctx context.Context, first, number int) error {
-	for n := range min(number, mostProfiles) {
+	for n := range s.numberOfProfiles(min(number, mostProfiles)) {
 		// All strategies and both ways to decide have their turn.
 		x, _ := s.numberedSchedule(first + n*len(s.options.Models))
 		if err := s.profile(ctx, x); err != nil {
@@ -100,6 +105,12 @@ func (s *search) refinePoints(ctx context.Context, first, number int) error {
 		}
 	}
 	return nil
+}
+
+// numberOfProfiles is how many of a number of profiles are executed, one or more: those of a long program
+// take long.
+func (s *search) numberOfProfiles(number int) int {
+	return min(number, 1+int(profiledInstructions/(1+s.length)))
 }
 
 // profile adds the points of the execution of a schedule.

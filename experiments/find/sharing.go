@@ -102,6 +102,13 @@ type sharing struct {
 	process uint64 // of the thread that runs, in the bits above those of addresses
 	thread  arch.ThreadID
 	recent  [1 << 12]recentUse
+	known   [1 << 10]knownPage
+}
+
+// knownPage is an answer of isInShared: one more than the number of a page, and whether it is shared.
+type knownPage struct {
+	page   uint64
+	shared bool
 }
 
 type birth = arch.ThreadID
@@ -200,11 +207,20 @@ func (s *sharing) take(entries []memlog.Entry) {
 			continue
 		}
 		for n := uint64(e.Addr) / points.CellSize; n <= last/points.CellSize; n++ {
-			if s.pages[s.process|n/(arch.PageSize/points.CellSize)] != nil {
+			if s.isInShared(s.process | n/(arch.PageSize/points.CellSize)) {
 				s.noteCell(s.process|n, e)
 			}
 		}
 	}
+}
+
+// isInShared reports whether a page is shared.
+func (s *sharing) isInShared(page uint64) bool {
+	known := &s.known[page%uint64(len(s.known))]
+	if known.page != page+1 {
+		*known = knownPage{page + 1, s.pages[page] != nil}
+	}
+	return known.shared
 }
 
 func (s *sharing) notePage(n uint64, store bool) {

@@ -178,7 +178,7 @@ func (s *stage) run(ctx context.Context, x *schedule) error {
 		if ran > x.limits.instructions || asked > x.limits.points {
 			s.m.End(machine.OutcomeLimit)
 		}
-		if n%256 == 255 && ctx.Err() != nil {
+		if n%16 == 15 && ctx.Err() != nil {
 			return ctx.Err()
 		}
 	}
@@ -219,10 +219,7 @@ func (s *stage) EngineStarts(t *kernel.Task) machine.Reaction {
 
 // EngineStopped implements machine.Hook: it takes the log, and asks the policy at points.
 func (s *stage) EngineStopped(t *kernel.Task, stop arch.Stop) machine.Reaction {
-	if s.profiled != nil && s.m.CPU().LoggedMemory() > 0 {
-		s.m.CPU().SwapMemory(s.log)
-		s.profiled.take(s.log.Entries())
-	}
+	s.takeLog()
 	if stop.Reason != arch.StopBreakpoint || s.policy == nil {
 		return machine.Proceed
 	}
@@ -234,6 +231,17 @@ func (s *stage) EngineStopped(t *kernel.Task, stop arch.Stop) machine.Reaction {
 		return machine.EndQuantum
 	}
 	return machine.ResumeEngine
+}
+
+// takeLog empties the engine's log, which it has although it is muted up to the start of the schedules.
+func (s *stage) takeLog() {
+	if s.log == nil {
+		return
+	}
+	s.m.CPU().SwapMemory(s.log)
+	if s.profiled != nil {
+		s.profiled.take(s.log.Entries())
+	}
 }
 
 // operation returns the access that the loaded thread makes next, if the strategy needs it.
