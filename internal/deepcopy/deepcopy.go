@@ -121,6 +121,7 @@ type traits struct {
 	custom bool  // values are Custom; a struct: pointers to it are
 	deep   []int // of a struct: the fields that assignment does not copy
 	leads  bool  // a value may lead to one that is Bound or has Release
+	frees  bool  // values are pointers that have Release
 }
 
 // known caches traits by reflect.Type; they never change.
@@ -141,6 +142,7 @@ func traitsOf(t reflect.Type) traits {
 		of.deep = deepFields(t)
 	}
 	of.leads = leads(t, map[reflect.Type]bool{})
+	of.frees = t.Kind() == reflect.Pointer && t.Implements(releaserType)
 	known.Store(t, of)
 	return of
 }
@@ -404,7 +406,7 @@ func (r *releaser) walkPointer(v reflect.Value) {
 		return
 	}
 	r.seen[k] = true
-	if v.Type().Implements(releaserType) {
+	if traitsOf(v.Type()).frees {
 		r.found = append(r.found, v.Interface().(Releaser))
 	}
 	r.walk(v.Elem())
@@ -416,11 +418,20 @@ func (r *releaser) walkMap(v reflect.Value) {
 		return
 	}
 	r.seen[k] = true
+	keys, elements := traitsOf(v.Type().Key()).leads, traitsOf(v.Type().Elem()).leads
 	for it := v.MapRange(); it.Next(); {
-		for _, x := range []reflect.Value{it.Key(), it.Value()} {
-			e := reflect.New(x.Type()).Elem()
-			e.Set(x)
-			r.walk(e)
+		if keys {
+			r.walkMember(it.Key())
+		}
+		if elements {
+			r.walkMember(it.Value())
 		}
 	}
+}
+
+// walkMember walks a key or an element of a map, which has no address.
+func (r *releaser) walkMember(v reflect.Value) {
+	e := reflect.New(v.Type()).Elem()
+	e.Set(v)
+	r.walk(e)
 }
