@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/heddle-dmt/heddle/experiments/find"
+	"github.com/heddle-dmt/heddle/guest/programs/suite"
 	"github.com/heddle-dmt/heddle/internal/gcctest"
 	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/memmodel"
@@ -71,6 +72,38 @@ func TestFindsTextbookBugs(t *testing.T) {
 				t.Errorf("found under %v", r.Kind.Model)
 			}
 		})
+	}
+}
+
+// TestProgramsOfTheSuite: buggy forms fail as their descriptions in guest/programs say, within 200
+// schedules, and fixed forms do not fail in 60.
+func TestProgramsOfTheSuite(t *testing.T) {
+	for _, x := range []struct{ name, args, class string }{
+		{"aba", "-p 2 -r 50", machine.FailureAssertion},
+		{"apache-45605", "-p 2 -n 60", machine.FailureAssertion},
+		{"frost-figure-1b", "-r 20", machine.FailureCrash},
+		{"lost-wakeup", "-r 10", machine.FailureDeadlock},
+		{"peterson", "-r 20", machine.FailureAssertion},
+	} {
+		for form, schedules := range map[suite.Form]int{suite.Buggy: 200, suite.Fixed: 60} {
+			p, err := suite.Find(x.name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			bin, err := p.Build(suite.Variant{Form: form, Optimize: 2, Static: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			c, o := config(bin), options(t, 2)
+			c.Args, o.Schedules = append(c.Args, strings.Fields(x.args)...), schedules
+			r, err := find.Find(t.Context(), c, nil, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.Found != (form == suite.Buggy) || r.Found && r.Failure.Class != x.class {
+				t.Errorf("%s, form %v: %+v", x.name, form, *r)
+			}
+		}
 	}
 }
 

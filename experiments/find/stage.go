@@ -175,7 +175,7 @@ func (s *stage) run(ctx context.Context, x *schedule) error {
 			s.policy.BeFair()
 			s.commits.endDelays()
 		}
-		if ran > x.limits.instructions || asked > x.limits.points {
+		if !s.m.Done() && (ran > x.limits.instructions || asked > x.limits.points) {
 			s.m.End(machine.OutcomeLimit)
 		}
 		if n%16 == 15 && ctx.Err() != nil {
