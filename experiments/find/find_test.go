@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/emu/engines"
 	"github.com/heddle-dmt/heddle/experiments/find"
 	"github.com/heddle-dmt/heddle/guest/programs/suite"
 	"github.com/heddle-dmt/heddle/internal/gcctest"
@@ -124,6 +126,29 @@ func TestReportDoesNotDependOnWorkers(t *testing.T) {
 		if one.Found != (source != "correct.c") {
 			t.Errorf("%s: %+v", source, *one)
 		}
+	}
+}
+
+// TestEnginesAgree: the engines have equal reports. The program has repeated string instructions at
+// points, before whose iterations they stop differently.
+func TestEnginesAgree(t *testing.T) {
+	if p := engines.Check(engines.Direct, arch.V2); p != nil {
+		t.Skipf("%s: %s", p.Found, p.Allowed)
+	}
+	program := gcctest.File(t, "testdata/publication.cpp", "-lstdc++")
+	var reports []*find.Report
+	for _, engine := range []string{engines.Direct, engines.Unicorn} {
+		c, o := config(program), options(t, 2)
+		c.Engine, o.Schedules = engine, 72
+		r, err := find.Find(t.Context(), c, nil, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Trace = ""
+		reports = append(reports, r)
+	}
+	if !reflect.DeepEqual(reports[0], reports[1]) {
+		t.Errorf("direct: %+v\nunicorn: %+v", *reports[0], *reports[1])
 	}
 }
 

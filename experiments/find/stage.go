@@ -32,6 +32,7 @@ type stage struct {
 	started  started
 	profiled *sharing // nil unless the execution looks for points
 	log      *memlog.Buffer
+	last     pointReached
 	follows  bool // sees the operands of the next instructions
 	unwinder *loader.Unwinder
 	own      map[arch.Addr]bool // known answers of isOwn
@@ -214,7 +215,23 @@ func (s *stage) EngineStarts(t *kernel.Task) machine.Reaction {
 	if s.profiled != nil {
 		s.profiled.beginThread(t)
 	}
+	s.last = pointReached{pc: s.m.CPU().PC()}
 	return machine.Proceed
+}
+
+// pointReached is the instruction that a thread was at last within a quantum, or at its start, and the
+// number of instructions of the quantum before it.
+type pointReached struct {
+	pc   arch.Addr
+	done uint64
+}
+
+// isRepetition notes where the thread is, and reports whether it is before another iteration of the
+// repeated string instruction that it was at: engines differ in whether they stop there.
+func (s *stage) isRepetition(pc arch.Addr, done uint64) bool {
+	repeats := pc == s.last.pc && done == s.last.done+1
+	s.last = pointReached{pc, done}
+	return repeats
 }
 
 // EngineStopped implements machine.Hook: it takes the log, and asks the policy at points.
@@ -223,8 +240,10 @@ func (s *stage) EngineStopped(t *kernel.Task, stop arch.Stop) machine.Reaction {
 	if stop.Reason != arch.StopBreakpoint || s.policy == nil {
 		return machine.Proceed
 	}
-	kind, isPoint := s.at[s.m.CPU().PC()]
-	if !isPoint {
+	pc := s.m.CPU().PC()
+	repeats := s.isRepetition(pc, stop.Instructions)
+	kind, isPoint := s.at[pc]
+	if !isPoint || repeats {
 		return machine.Proceed
 	}
 	if s.policy.AtPoint(s.m.Cluster(), t.ID(), s.operation(kind), kind.hasParts()) || s.commits.isDue(s.m) {
