@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"math/bits"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -208,7 +209,7 @@ func (s *search) configFor(model memmodel.Model) machine.Config {
 func (s *search) numberedSchedule(n int) (*schedule, memmodel.Model) {
 	kind := s.kindOf(n)
 	x := &schedule{
-		strategy: kind.Strategy, seed: rand.Mix(s.config.Seed<<32 ^ uint64(n)), limits: s.limits,
+		strategy: kind.Strategy, seed: rand.Mix(s.seedBase() ^ uint64(n)), limits: s.limits,
 		at: s.points.at, stops: s.points.stops, estimate: points.Estimate{Points: s.most},
 	}
 	if kind.Focused && len(s.points.focuses) > 0 {
@@ -217,6 +218,9 @@ func (s *search) numberedSchedule(n int) (*schedule, memmodel.Model) {
 	}
 	return x, kind.Model
 }
+
+// seedBase sets the seeds of schedules apart from those of a search with another seed.
+func (s *search) seedBase() uint64 { return bits.RotateLeft64(s.config.Seed, 32) }
 
 // drawFocus draws the line at which a schedule decides: in three of four cases one that the program's own
 // file accesses, since most failures are its own and not of libraries.

@@ -80,7 +80,7 @@ func (s *search) findPoints(ctx context.Context) error {
 	s.length = stage.m.Instructions() - stage.started.instructions
 	s.limits.instructions = hangFactor*s.length + hangInstructions
 	for n := range s.numberOfProfiles(firstProfiles) {
-		x := &schedule{strategy: points.Walk, seed: rand.Mix(s.config.Seed<<32 ^ uint64(n) ^ profileSeeds), limits: s.limits, at: s.points.at, stops: s.points.stops}
+		x := &schedule{strategy: points.Walk, seed: rand.Mix(s.seedBase() ^ uint64(n) ^ profileSeeds), limits: s.limits, at: s.points.at, stops: s.points.stops}
 		if err := s.profile(ctx, x); err != nil {
 			return err
 		}
