@@ -25,7 +25,7 @@ var (
 		"The program made a system call that the machine does not have; the rest of the sentence names it.",
 		"See heddle syscalls; with --unknown-syscalls=enosys such calls fail instead.")
 	errOneThread = errs.Define("find-one-thread",
-		"{program} creates no second thread: there is one schedule, and it does not fail",
+		"{program} creates no second thread and exits with status {status}: it has one schedule",
 		"heddle find looks for an order of threads in which a program fails. A program with one thread has only one order.",
 		"Name a program with threads or processes.")
 	errOption = errs.Define("find-option",
@@ -76,7 +76,6 @@ type search struct {
 	most     uint64 // points of a run, at most
 	length   uint64 // instructions of a run from the start of the schedules
 	limits   limits
-	accepted int // exit status that is no failure
 	profiler *stage
 	workers  []worker
 	report   Report
@@ -335,7 +334,7 @@ func (s *search) finish(ctx context.Context, stage *stage, plan *schedule) (x ex
 		return x, err
 	}
 	x = execution{done: true, points: stage.policy.Points(), switches: stage.policy.Switches(), instructions: stage.m.Instructions()}
-	x.failure, x.failed, err = stage.failure(s.accepted)
+	x.failure, x.failed, err = stage.failure(s.report.Accepted)
 	if err == nil && !x.failed && s.isWrong(stage.stdout.Bytes()) {
 		x.failure, x.failed = wrongOutput, true
 	}

@@ -35,7 +35,7 @@ func (s *search) runUndisturbed(ctx context.Context) (done bool, err error) {
 	case machine.OutcomeInterrupted, machine.OutcomeTimeLimit:
 		return false, context.Cause(ctx)
 	case machine.OutcomeExit:
-		s.accepted = r.ExitCode
+		s.report.Accepted = r.ExitCode
 	}
 	s.report.Threads = r.Threads
 	s.limits = limits{points: 1 << 62, instructions: hangFactor*r.Instructions + hangInstructions}
@@ -70,7 +70,7 @@ func (s *search) findPoints(ctx context.Context) error {
 		return err
 	}
 	if !second {
-		return errOneThread.New(c.Args[0])
+		return errOneThread.New(c.Args[0], s.report.Accepted)
 	}
 	stage.keepStart()
 	s.points = decisionPoints{at: map[arch.Addr]accessKind{}, lines: map[uint64]*line{}}

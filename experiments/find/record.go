@@ -88,7 +88,7 @@ func (s *search) verify(ctx context.Context, trace []byte, want machine.Failure)
 		return err
 	}
 	got, failed := r.Failure(stderr.Bytes())
-	if r.Outcome == machine.OutcomeExit && (!failed || r.ExitCode == s.accepted) && s.isWrong(stdout.Bytes()) {
+	if r.Outcome == machine.OutcomeExit && (!failed || r.ExitCode == s.report.Accepted) && s.isWrong(stdout.Bytes()) {
 		got = wrongOutput
 	}
 	if got != want {

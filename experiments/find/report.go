@@ -22,6 +22,8 @@ type Report struct {
 	Kind   Kind
 	// Switches is how often the thread changed, from the creation of the second thread on.
 	Switches uint64
+	// Accepted is the exit status of the undisturbed run, which is no failure.
+	Accepted int
 	// Tried is the number of schedules that were executed, the failing one included.
 	Tried int
 	// Instructions is the number of instructions at which schedules decide, Points the greatest number
@@ -83,6 +85,9 @@ func (r *Report) Write(w io.Writer) error {
 	default:
 		print("failure: %v", r.Failure)
 		print("found by schedule %d: %v, with %d switches of threads", r.Number, r.Kind, r.Switches)
+	}
+	if r.Accepted != 0 {
+		print("the undisturbed run exits with status %d, which is no failure", r.Accepted)
 	}
 	if r.Tried > 0 {
 		print("schedules tried: %d, of %d threads; decisions at %d instructions, at most %d in a schedule", r.Tried, r.Threads, r.Instructions, r.Points)
