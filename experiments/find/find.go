@@ -3,6 +3,7 @@ package find
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"math/bits"
 	"path/filepath"
@@ -105,7 +106,7 @@ func Find(ctx context.Context, c machine.Config, stdin io.Reader, o Options) (*R
 	}
 	defer s.close()
 	err := s.carryOut(limited)
-	if err != nil && limited.Err() != nil {
+	if isEndOf(limited, err) {
 		err = nil
 		s.report.Ended = EndedByTime
 		if ctx.Err() != nil {
@@ -114,6 +115,11 @@ func Find(ctx context.Context, c machine.Config, stdin io.Reader, o Options) (*R
 	}
 	s.describe()
 	return &s.report, err
+}
+
+// isEndOf reports whether an error is the end of a context.
+func isEndOf(ctx context.Context, err error) bool {
+	return ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx)))
 }
 
 // allowsSearch returns an error if a search cannot have an option.
