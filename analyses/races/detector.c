@@ -13,12 +13,14 @@ void races_close(struct races_detector *d) {
     if (!d->pages.keys[i]) continue;
     struct races_page *p = (struct races_page *)(uintptr_t)d->pages.values[i];
     races_drop_shadow(d, p);
+    races_drop_words(p);
     free(p);
   }
   races_free_memory(&d->memory);
   races_table_clear(&d->pages);
-  for (size_t i = 0; i < d->nthreads; i++) free(d->threads[i].ended);
+  for (size_t i = 0; i < d->nthreads; i++) free(d->threads[i].ended.segments);
   free(d->threads);
+  free(d->position.segments);
   free(d->found);
   free(d);
 }
@@ -31,14 +33,6 @@ struct races_thread *races_thread_at(struct races_detector *d, uint32_t n) {
     for (; d->nthreads < count; d->nthreads++) d->threads[d->nthreads] = (struct races_thread){.segment = 1};
   }
   return &d->threads[n];
-}
-
-// Sets the segments of others that ended before a thread's present one.
-void races_set_ended(struct races_detector *d, uint32_t thread, const uint32_t *ended, size_t n) {
-  struct races_thread *t = races_thread_at(d, thread);
-  if (n > t->nended) t->ended = races_allocate(t->ended, n, sizeof *ended);
-  memcpy(t->ended, ended, n * sizeof *ended);
-  t->nended = (uint32_t)n;
 }
 
 // ---- comparison ---------------------------------------------------------------------------
@@ -67,7 +61,7 @@ static void note_race(struct races_detector *d, const struct races_mark *before,
 static inline bool is_unordered(const struct races_mark *before, const struct races_thread *t, const struct races_mark *now) {
   uint32_t thread = races_thread_of(before);
   if (!races_is_used(before) || thread == races_thread_of(now)) return false;
-  return races_segment_of(before) > (thread < t->nended ? t->ended[thread] : 0);
+  return races_segment_of(before) > (thread < t->ended.n ? t->ended.segments[thread] : 0);
 }
 
 // The access at hand, as far as it lies in a page.
@@ -169,9 +163,7 @@ static inline void begin_access(struct present *p, struct races_detector *d, con
   p->mark.calls = a->stack | (branches < UINT32_MAX ? branches : UINT32_MAX) << 32;
 }
 
-static inline void access_page(struct present *p, struct races_page *page, unsigned from, unsigned to) {
-  p->page = page;
-  p->shadow = page->shadow ? page->shadow : races_new_shadow(p->d, page);
+static inline void access_bytes(struct present *p, unsigned from, unsigned to) {
   p->from = from;
   p->to = to;
   while (from < to) {
@@ -180,6 +172,23 @@ static inline void access_page(struct present *p, struct races_page *page, unsig
     access_word(p, word, lo, hi);
     from = word * WORD_SIZE + hi;
   }
+}
+
+static __attribute__((noinline)) void access_plain_bytes(struct present *p, unsigned from, unsigned to) {
+  for (unsigned end; races_plain_bytes(p->page, &from, to, &end); from = end) access_bytes(p, from, end);
+}
+
+static inline void access_page(struct present *p, struct races_page *page, unsigned from, unsigned to) {
+  p->page = page;
+  p->shadow = page->shadow ? page->shadow : races_new_shadow(p->d, page);
+  if (__builtin_expect(!page->words, 1)) access_bytes(p, from, to);
+  else access_plain_bytes(p, from, to);
+}
+
+// Notes that a thread has touched bytes.
+static inline void touch_page(const struct races_page *p, struct races_touched *t, unsigned from, unsigned to, enum races_effect effect) {
+  races_touch(t, from, to, effect);
+  if (__builtin_expect(p->words != NULL, 0)) races_untouch_words(p, t, from, to);
 }
 
 // Reports whether a later access can be a repetition of this one, unless it races. Two atomic ones do not race.
@@ -193,7 +202,7 @@ void races_access_page(struct races_detector *d, const struct races_access *a, s
   unsigned from = (unsigned)(a->addr % PAGE_BYTES), to = from + (unsigned)a->size;
   begin_access(&p, d, a, &raced);
   access_page(&p, page, from, to);
-  if (touched && can_repeat(a) && !raced) races_touch(touched, from, to, races_effect_of(a));
+  if (touched && can_repeat(a) && !raced) touch_page(page, touched, from, to, races_effect_of(a));
 }
 
 // The part of an access in a page.
@@ -235,7 +244,8 @@ void races_access(struct races_detector *d, const struct races_access *a) {
   if (!d->omits || raced || !can_repeat(a)) return;
   for (uint64_t done = 0; done < a->size;) {
     struct range s = range_at(a, done);
-    races_touch(races_touched_at(d, races_page_at(d, s.page), a->thread), s.from, s.to, races_effect_of(a));
+    struct races_page *page = races_page_at(d, s.page);
+    touch_page(page, races_touched_at(d, page, a->thread), s.from, s.to, races_effect_of(a));
     done += s.to - s.from;
   }
 }

@@ -12,8 +12,14 @@ package races
 #cgo nocallback races_copy_page
 #cgo noescape races_thread_at
 #cgo nocallback races_thread_at
-#cgo noescape races_set_ended
-#cgo nocallback races_set_ended
+#cgo noescape races_acquire
+#cgo nocallback races_acquire
+#cgo noescape races_release
+#cgo nocallback races_release
+#cgo noescape races_order
+#cgo nocallback races_order
+#cgo noescape races_next_position
+#cgo nocallback races_next_position
 */
 import "C"
 
@@ -128,9 +134,7 @@ type Race struct {
 type Detector struct {
 	c              *C.struct_races_detector
 	order          Order
-	threads        []*thread
-	objects        map[uint64]vectorClock
-	position       vectorClock  // of each thread, the segments that its operations have ended
+	objects        map[uint64]*C.struct_races_clock
 	endedProcesses map[int]bool // processes that are
 	report         func(*Race)
 	race           Race // for report, so that it need not be allocated
@@ -140,12 +144,25 @@ type Detector struct {
 // New makes a detector that calls report for each race. The Race is valid only
 // during the call.
 func New(order Order, report func(*Race)) *Detector {
-	d := &Detector{c: C.races_open(), order: order, objects: map[uint64]vectorClock{}, endedProcesses: map[int]bool{}, report: report}
+	d := &Detector{c: C.races_open(), order: order, objects: map[uint64]*C.struct_races_clock{}, endedProcesses: map[int]bool{}, report: report}
 	if d.c == nil {
 		panic("bug: no memory for a race detector")
 	}
-	d.cleanup = runtime.AddCleanup(d, func(c *C.struct_races_detector) { C.races_close(c) }, d.c)
+	d.cleanup = runtime.AddCleanup(d, freeDetector, inC{d.c, d.objects})
 	return d
+}
+
+// inC is the memory of a detector that is not Go's.
+type inC struct {
+	detector *C.struct_races_detector
+	objects  map[uint64]*C.struct_races_clock
+}
+
+func freeDetector(m inC) {
+	for _, c := range m.objects {
+		C.races_free_clock(c)
+	}
+	C.races_close(m.detector)
 }
 
 // OmitRepeats omits repeated accesses, before the first one: those of an instruction that only repeat what
@@ -155,13 +172,12 @@ func (d *Detector) OmitRepeats() { d.c.omits = true }
 // Close frees the detector's memory, which otherwise happens some time after its last use.
 func (d *Detector) Close() {
 	d.cleanup.Stop()
-	C.races_close(d.c)
+	freeDetector(inC{d.c, d.objects})
 	d.c = nil
 }
 
 // Access takes the next access of the run.
 func (d *Detector) Access(a *Access) {
-	d.threadAt(a.Thread)
 	c := a.inC()
 	C.races_access(d.c, &c)
 	d.reportFound()

@@ -327,23 +327,82 @@ void races_send(struct races_follower *f, uint64_t addr) {
   races_access(f->detector, &f->access);
 }
 
-// Passes an access of an instruction to the detector. Next is the page of its end, if that is another one.
-static __attribute__((noinline)) void compare_access(struct races_follower *f, const struct taken *t, const struct races_near *near,
-                                                     const struct races_page *next, enum races_effect effect) {
-  unsigned offset = (unsigned)(t->addr % PAGE_BYTES);
+// An access, and where its bytes are.
+struct placed {
+  const struct taken *taken;
+  const struct races_near *near;
+  struct races_page *page, *next;  // next: of its end, or NULL
+  unsigned from, to, rest;         // bytes of page, and how many of next
+};
+
+static struct placed place(const struct taken *t, const struct races_near *near, struct races_page *next) {
+  unsigned from = (unsigned)(t->addr % PAGE_BYTES), to = from + t->size;
+  struct placed p = {.taken = t, .near = near, .page = near->page, .next = next, .from = from, .to = to};
+  if (!next) return p;
+  p.to = PAGE_BYTES;
+  p.rest = to - PAGE_BYTES;
+  return p;
+}
+
+static bool has_words(const struct placed *p) {
+  return races_has_words(p->page, p->from, p->to) || (p->next && races_has_words(p->next, 0, p->rest));
+}
+
+static void make_words(struct races_follower *f, const struct placed *p) {
+  races_make_words(f->detector, p->page, p->from, p->to);
+  if (p->next) races_make_words(f->detector, p->next, 0, p->rest);
+}
+
+// Acts on a load of bytes of which some are synchronization words.
+static void acquire_words(struct races_follower *f, const struct placed *p) {
+  if (p->page->words) races_acquire_words(f->detector, p->page, f->runner->number, p->from, p->to);
+  if (p->next && p->next->words) races_acquire_words(f->detector, p->next, f->runner->number, 0, p->rest);
+}
+
+// Acts on a store to bytes of which some are synchronization words. It ends the thread's segment.
+static void release_words(struct races_follower *f, const struct placed *p) {
+  if (p->page->words) races_release_words(f->detector, p->page, f->runner->number, p->from, p->to);
+  if (p->next && p->next->words) races_release_words(f->detector, p->next, f->runner->number, 0, p->rest);
+}
+
+// Takes an access of an atomic instruction, whose bytes are a synchronization word.
+static void take_atomic(struct races_follower *f, const struct taken *t, const struct races_near *near, struct races_page *next) {
+  struct placed p = place(t, near, next);
+  f->number++;
+  make_words(f, &p);
+  if (t->store) release_words(f, &p);
+  else acquire_words(f, &p);
+  begin_turn(f);
+}
+
+// Compares the bytes of an access that are of no synchronization word.
+static inline void compare_bytes(struct races_follower *f, const struct placed *p, enum races_effect effect) {
+  const struct taken *t = p->taken;
   f->access = (struct races_access){
-      .addr = (near->page->number << PAGE_SHIFT) + offset, .size = t->size, .pc = t->pc, .branches = f->branches,
+      .addr = (p->page->number << PAGE_SHIFT) + p->from, .size = t->size, .pc = t->pc, .branches = f->branches,
       .thread = f->runner->number, .stack = f->runner->node, .write = t->store, .valued = effect == RACES_REWRITES,
       .atomic = t->atomic && (f->atomics || f->happens_before)};
-  if (next) {
-    f->access.first = PAGE_BYTES - offset;
-    f->access.rest = next->number << PAGE_SHIFT;
+  if (p->next) {
+    f->access.first = PAGE_BYTES - p->from;
+    f->access.rest = p->next->number << PAGE_SHIFT;
     races_send(f, t->addr);
     return;
   }
   f->access.at = f->number++;
   f->addr = t->addr;
-  races_access_page(f->detector, &f->access, near->page, f->detector->omits ? near->touched : NULL);
+  races_access_page(f->detector, &f->access, p->page, f->detector->omits ? p->near->touched : NULL);
+}
+
+// Passes an access of an instruction to the detector. Next is the page of its end, if that is another one.
+static __attribute__((noinline)) void compare_access(struct races_follower *f, const struct taken *t, const struct races_near *near,
+                                                     struct races_page *next, enum races_effect effect) {
+  struct placed p = place(t, near, next);
+  bool words = has_words(&p);
+  if (words && !t->store) acquire_words(f, &p);
+  compare_bytes(f, &p, effect);
+  if (!words || !t->store) return;
+  release_words(f, &p);
+  begin_turn(f);
 }
 
 // Notes the branches of the last access, by the engine's count.
@@ -364,8 +423,10 @@ static inline __attribute__((always_inline)) bool take_access(struct races_follo
     bool number = !next && page->content && is_number(size);
     effect = number ? store_number(page->content + offset, size, t->value[0]) : store_value(page, next, offset, size, t->value);
   }
-  if (__builtin_expect(r->ignores || (t->atomic && t->store && f->happens_before), 0)) f->skipped++;
-  else if (!next && races_is_touched(near->touched->bytes[effect], offset, offset + size)) f->number++;
+  if (__builtin_expect(r->ignores || (t->atomic && f->happens_before && (t->store || f->words)), 0)) {
+    if (f->words && !r->ignores) take_atomic(f, t, near, next);
+    else f->skipped++;
+  } else if (!next && races_is_touched(near->touched->bytes[effect], offset, offset + size)) f->number++;
   else compare_access(f, t, near, next, effect);
   if (size == 8) track_call(f, t);
   return true;

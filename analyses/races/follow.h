@@ -63,6 +63,7 @@ struct races_follower {
   bool values;           // the content of memory is followed
   bool happens_before;
   bool atomics;          // atomic instructions do not race with each other
+  bool words;            // what they access are synchronization words
   uint64_t number;       // of the next access: how many the detector got
   uint64_t skipped;      // others
 

@@ -68,6 +68,10 @@ func (f *Follower) Close() {
 // SeparateAtomics says, under ScheduleRelative, that atomic instructions do not race with each other.
 func (f *Follower) SeparateAtomics() { f.c.atomics = true }
 
+// OrderByWords says, under HappensBefore, that bytes that an atomic instruction has accessed are
+// synchronization from then on: a load of them acquires, a store releases, and they do not race.
+func (f *Follower) OrderByWords() { f.c.words = true }
+
 // Accesses counts the accesses that the detector got, and Skipped the others.
 func (f *Follower) Accesses() uint64 { return uint64(f.c.number) }
 

@@ -6,9 +6,7 @@ import "C"
 // SetProcess sets the process of a thread, before its first access. Threads without one are of
 // process 0.
 func (d *Detector) SetProcess(n, process int) {
-	t := d.threadAt(n)
-	t.process = process
-	d.noteThread(n, t)
+	d.threadAt(n).process = C.int64_t(process)
 }
 
 // EndProcess ends a process. The accesses of its threads do not race with later ones of other
@@ -25,6 +23,6 @@ func (d *Detector) CopyPage(to, from uint64, process int) {
 // inEndedProcess reports whether two accesses are certainly not to the same memory, as the process
 // of the first has ended.
 func (d *Detector) inEndedProcess(before, now *C.struct_races_mark) bool {
-	process := d.threads[threadOf(before)].process
-	return process != d.threads[threadOf(now)].process && d.endedProcesses[process]
+	process := d.threadAt(threadOf(before)).process
+	return process != d.threadAt(threadOf(now)).process && d.endedProcesses[int(process)]
 }

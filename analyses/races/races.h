@@ -81,12 +81,29 @@ struct races_touched {
   uint64_t bytes[RACES_EFFECTS][SET_WORDS];
 };
 
+// For each thread the last of its segments that is known to have ended.
+struct races_clock {
+  uint32_t n;  // threads; those after them have 0
+  uint32_t *segments;
+};
+
+// Synchronization words of a page have a clock for each unit of four bytes.
+#define UNIT_BYTES 4u
+#define PAGE_UNITS (PAGE_BYTES / UNIT_BYTES)
+
+// The bytes of a page that are synchronization words, and what their stores released. words.c describes it.
+struct races_words {
+  uint64_t bytes[SET_WORDS];
+  struct races_clock *clocks[PAGE_UNITS];  // NULL: nothing
+};
+
 // A page of memory. It stays where it is until the detector is closed.
 struct races_page {
   uint64_t number;
   struct races_shadow *shadow;    // NULL: no access is remembered
   uint8_t *content;               // NULL: not known
   struct races_touched *touched;  // a list, at most one of each thread
+  struct races_words *words;      // NULL: none
 };
 
 // A table from numbers to numbers. A key is stored plus 1; 0 is an empty place.
@@ -105,8 +122,7 @@ struct races_memory {
 // A thread, as far as accesses are compared.
 struct races_thread {
   uint32_t segment;
-  uint32_t nended;
-  uint32_t *ended;  // of each thread, the segments that ended before the present one
+  struct races_clock ended;  // before the present segment
   uint64_t syncs, base;
   int64_t process;
 };
@@ -131,11 +147,13 @@ struct races_found {
 
 struct races_detector {
   bool omits;                // repeated accesses are not compared
+  bool full;                 // a thread has more segments than can be numbered
   struct races_table pages;  // pointers to pages, by number
   struct races_page *last;   // that was found, or NULL
   struct races_memory memory;
   struct races_thread *threads;
   size_t nthreads;
+  struct races_clock position;  // of each thread, the segments that its operations have ended
   struct races_found *found;  // races of the last access
   size_t nfound, found_room;
 };
@@ -163,15 +181,36 @@ void races_remove_part(struct races_shadow *s, unsigned word, unsigned lo);
 
 // repeats.c
 struct races_touched *races_touched_at(struct races_detector *d, struct races_page *p, uint32_t thread);
+void races_remove_bytes(uint64_t *bytes, unsigned from, unsigned to);
 void races_touch(struct races_touched *t, unsigned from, unsigned to, enum races_effect effect);
 void races_untouch(struct races_detector *d, struct races_page *p, uint32_t thread, unsigned from, unsigned to, bool write);
 void races_untouch_all(struct races_page *p, unsigned from, unsigned to);
+
+// clock.c
+struct races_clock *races_new_clock(void);
+void races_free_clock(struct races_clock *c);
+struct races_clock *races_copy_clock(const struct races_clock *c);
+void races_acquire(struct races_detector *d, uint32_t thread, const struct races_clock *c);
+void races_release(struct races_detector *d, uint32_t thread, struct races_clock *c, bool replaces);
+void races_release_late(struct races_detector *d, uint32_t thread, uint32_t segment, struct races_clock *c);
+void races_order(struct races_detector *d, uint32_t before, uint32_t after);
+void races_next_position(struct races_detector *d, uint32_t thread);
+
+// words.c
+bool races_has_words(const struct races_page *p, unsigned from, unsigned to);
+bool races_plain_bytes(const struct races_page *p, unsigned *from, unsigned to, unsigned *end);
+void races_untouch_words(const struct races_page *p, struct races_touched *t, unsigned from, unsigned to);
+void races_make_words(struct races_detector *d, struct races_page *p, unsigned from, unsigned to);
+void races_remove_words(struct races_page *p, unsigned from, unsigned to);
+void races_drop_words(struct races_page *p);
+void races_copy_words(struct races_page *to, const struct races_page *from);
+void races_acquire_words(struct races_detector *d, struct races_page *p, uint32_t thread, unsigned from, unsigned to);
+void races_release_words(struct races_detector *d, struct races_page *p, uint32_t thread, unsigned from, unsigned to);
 
 // detector.c
 struct races_detector *races_open(void);
 void races_close(struct races_detector *d);
 struct races_thread *races_thread_at(struct races_detector *d, uint32_t n);
-void races_set_ended(struct races_detector *d, uint32_t thread, const uint32_t *ended, size_t n);
 void races_access(struct races_detector *d, const struct races_access *a);
 void races_access_page(struct races_detector *d, const struct races_access *a, struct races_page *page,
                        struct races_touched *touched);

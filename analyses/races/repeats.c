@@ -11,7 +11,7 @@
 
 // ---- sets of bytes ------------------------------------------------------------------------
 
-static void remove_bytes(uint64_t *bytes, unsigned from, unsigned to) {
+void races_remove_bytes(uint64_t *bytes, unsigned from, unsigned to) {
   for (unsigned at = from, end; at < to; at = end) {
     uint64_t bits = races_bits_at(at, to, &end);
     bytes[at / 64] &= ~bits;
@@ -54,11 +54,11 @@ void races_untouch(struct races_detector *d, struct races_page *p, uint32_t thre
   struct races_touched *t = p->touched;
   while (t && t->owner != races_owner(d, thread)) t = t->next;
   if (!t) return;
-  for (unsigned k = write ? RACES_READS : RACES_REWRITES; k < RACES_EFFECTS; k++) remove_bytes(t->bytes[k], from, to);
+  for (unsigned k = write ? RACES_READS : RACES_REWRITES; k < RACES_EFFECTS; k++) races_remove_bytes(t->bytes[k], from, to);
 }
 
 // Removes the bytes [from, to) of all threads: the accesses to them are forgotten.
 void races_untouch_all(struct races_page *p, unsigned from, unsigned to) {
   for (struct races_touched *t = p->touched; t; t = t->next)
-    for (unsigned k = 0; k < RACES_EFFECTS; k++) remove_bytes(t->bytes[k], from, to);
+    for (unsigned k = 0; k < RACES_EFFECTS; k++) races_remove_bytes(t->bytes[k], from, to);
 }

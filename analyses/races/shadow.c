@@ -317,6 +317,7 @@ static void clear_bytes(struct races_detector *d, struct races_shadow *s, unsign
 
 // Forgets bytes of a page, by their offsets.
 static void clear_range(struct races_detector *d, struct races_page *p, unsigned from, unsigned to) {
+  if (from < to) races_remove_words(p, from, to);
   if (!p->shadow) return;
   if (from == 0 && to == PAGE_BYTES) {
     races_drop_shadow(d, p);
@@ -386,7 +387,9 @@ static void copy_shadow(struct races_detector *d, struct races_shadow *to, const
 void races_copy_page(struct races_detector *d, uint64_t to, uint64_t from, int64_t process) {
   struct races_page *target = races_page_at(d, to), *source = races_known_page(d, from);
   races_drop_shadow(d, target);
-  if (!source || !source->shadow || source == target) return;
+  if (!source || source == target) return;
+  races_copy_words(target, source);
+  if (!source->shadow) return;
   copy_shadow(d, races_new_shadow(d, target), source->shadow);
   keep_page_marks(d, target->shadow, process, true);
   keep_page_marks(d, source->shadow, process, false);

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/heddle-dmt/heddle/analyses/races"
 	racereport "github.com/heddle-dmt/heddle/analyses/races/report"
 	"github.com/heddle-dmt/heddle/internal/cli"
 	"github.com/heddle-dmt/heddle/recorder/trace"
@@ -16,6 +17,7 @@ import (
 // racesFlags are the flags of `heddle races`.
 type racesFlags struct {
 	mode, benign string
+	words        string
 	json         bool
 	library      bool
 	limit        int
@@ -69,6 +71,7 @@ describes the report.`,
 func (f *racesFlags) define(flags *pflag.FlagSet) {
 	flags.StringVar(&f.mode, "mode", "hb", "`ORDER` of accesses: hb, by the program's synchronization, or schedule, as it was recorded")
 	flags.StringVar(&f.benign, "benign", string(racereport.Mark), "`ACTION` for races whose write changes nothing: keep them like others, mark or prune them")
+	flags.StringVar(&f.words, "atomic-words", string(racereport.AutoWords), "in mode hb, words of instructions with LOCK or XCHG `RACE` like others, or order: their accesses are synchronization; auto: order for programs in Go and Rust")
 	flags.BoolVar(&f.json, "json", false, "print JSON")
 	flags.IntVar(&f.limit, "limit", 0, "describe only the first `N` races; 0: all")
 	flags.BoolVar(&f.library, "library", false, "show races of the C library's own code, too")
@@ -80,7 +83,7 @@ func (f *racesFlags) define(flags *pflag.FlagSet) {
 
 // options returns the options of the flags.
 func (f *racesFlags) options() (racereport.Options, error) {
-	o := racereport.Options{Benign: racereport.Benign(f.benign), Library: f.library, Limit: f.limit}
+	o := racereport.Options{Benign: racereport.Benign(f.benign), Words: racereport.Words(f.words), Library: f.library, Limit: f.limit}
 	var known bool
 	if o.Order, known = racereport.Modes[f.mode]; !known {
 		return o, errFlag.New("mode", quote(f.mode), "hb, schedule")
@@ -89,6 +92,15 @@ func (f *racesFlags) options() (racereport.Options, error) {
 	case racereport.Keep, racereport.Mark, racereport.Prune:
 	default:
 		return o, errFlag.New("benign", quote(f.benign), "keep, mark, prune")
+	}
+	switch o.Words {
+	case racereport.RaceWords, racereport.AutoWords:
+	case racereport.OrderWords:
+		if o.Order != races.HappensBefore {
+			return o, errFlag.New("atomic-words", f.words+" with --mode "+f.mode, "race, auto; mode hb orders by words")
+		}
+	default:
+		return o, errFlag.New("atomic-words", quote(f.words), "race, order, auto")
 	}
 	if f.limit < 0 {
 		return o, errFlag.New("limit", f.limit, "0 or more")

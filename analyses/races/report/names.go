@@ -195,12 +195,26 @@ func (n *names) copies(p image) bool {
 // copiers are such functions, string(3) and bstring(3), by what the C library
 // calls them and their variants for processors.
 var copiers = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^_*(mem(cpy|pcpy|move|set|cmp|chr|rchr|mem|ccpy)|rawmemchr|` +
+	return regexp.MustCompile(goCopiers + `|^_*(mem(cpy|pcpy|move|set|cmp|chr|rchr|mem|ccpy)|rawmemchr|` +
 		`str(n?len|n?cpy|n?cat|n?cmp|n?casecmp|r?chr|chrnul|str|c?spn|pbrk|n?dup|lcpy|lcat)|stpn?cpy|` +
 		`wcs(n?len|n?cpy|n?cat|n?cmp|r?chr)|wmem(cpy|move|set|cmp|chr)|bcopy|bzero|bcmp)(_.*)?$`)
 })
 
+var goRuntime = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(runtime\.|internal/(runtime|bytealg)[./])`)
+})
+
+// goCopiers are functions of Go's run-time that access memory for their callers: they copy, compare or
+// clear, or are operations on maps, slices and strings.
+const goCopiers = `^(runtime\.(mem(move|clr|equal|hash)|typed(memmove|memclr|slicecopy)|slicecopy|growslice|map|` +
+	`concatstring|slicebytetostring|stringtoslice|str(equal|hash)|conv[TI])|internal/runtime/maps\.|internal/bytealg\.)`
+
 func copying(function string) bool { return copiers().MatchString(function) }
+
+// ownedByRuntime reports whether code is the C library's, the dynamic linker's, or the run-time's of Go.
+func ownedByRuntime(f *Frame) bool {
+	return library(f.Image) || goRuntime().MatchString(f.Function)
+}
 
 // library reports whether a file is the C library, a part of it, or the dynamic
 // linker.

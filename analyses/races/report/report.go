@@ -34,6 +34,8 @@ var Modes = map[string]races.Order{"hb": races.HappensBefore, "schedule": races.
 type Options struct {
 	Order  races.Order
 	Benign Benign
+	// Words is for HappensBefore; empty: RaceWords.
+	Words Words
 	// Library shows also races in which one side is the C library's or dynamic
 	// linker's own code.
 	Library bool
@@ -56,8 +58,10 @@ type Report struct {
 	Trace  string   `json:"trace"`
 	Args   []string `json:"program"`
 	// Mode is "hb" or "schedule", Benign as in Options.
-	Mode   string        `json:"mode"`
-	Benign Benign        `json:"benign"`
+	Mode   string `json:"mode"`
+	Benign Benign `json:"benign"`
+	// Words are RaceWords or OrderWords, as they were in the end.
+	Words  Words         `json:"atomic_words"`
 	Counts stream.Counts `json:"counts"`
 	// Dynamic counts the races of Races, Static the entries.
 	Dynamic uint64 `json:"dynamic"`
@@ -172,6 +176,7 @@ func Make(name string, r *trace.Reader, o Options) (*Report, error) {
 		return nil, err
 	}
 	m := newMaker(name, o)
+	m.files = func() (*names, error) { return newNames(description, end) }
 	run, err := stream.New(r, m.streamOptions())
 	if err != nil {
 		return nil, err
@@ -194,6 +199,7 @@ type Live struct {
 // NewLive makes a Live of a run, which has a name for people.
 func NewLive(name string, o Options) *Live {
 	l := &Live{maker: newMaker(name, o)}
+	l.maker.files = func() (*names, error) { return newNames(l.manifest, nil) }
 	l.Live = stream.NewLive(l.maker.streamOptions())
 	l.maker.run = l.Live.Run
 	return l
@@ -221,6 +227,7 @@ type maker struct {
 	o       Options
 	run     *stream.Run
 	names   *names
+	files   func() (*names, error) // of the run, while it takes place
 	report  *Report
 	groups  map[groupKey]*group
 	order   []*group       // as they were found
@@ -231,7 +238,7 @@ type maker struct {
 func newMaker(name string, o Options) *maker {
 	m := &maker{
 		o: o, groups: map[groupKey]*group{}, known: map[pair]*Race{}, created: map[int][]Frame{},
-		report: &Report{Format: Format, Trace: name, Mode: "hb", Benign: o.Benign, Races: []*Race{}, Notes: []string{}},
+		report: &Report{Format: Format, Trace: name, Mode: "hb", Benign: o.Benign, Words: RaceWords, Races: []*Race{}, Notes: []string{}},
 	}
 	if o.Order == races.ScheduleRelative {
 		m.report.Mode = "schedule"
@@ -240,7 +247,17 @@ func newMaker(name string, o Options) *maker {
 }
 
 func (m *maker) streamOptions() stream.Options {
-	return stream.Options{Order: m.o.Order, Values: m.o.Benign != Keep, Race: m.found}
+	o := stream.Options{Order: m.o.Order, Values: m.o.Benign != Keep, Words: m.o.Words == OrderWords, Race: m.found}
+	if m.o.Words == AutoWords && m.o.Order == races.HappensBefore {
+		o.WordsOf = m.usesWords
+	}
+	return o
+}
+
+// usesWords reports whether a file that the run maps makes AutoWords OrderWords.
+func (m *maker) usesWords(file string) bool {
+	n, err := m.files()
+	return err == nil && n.synchronizesByAtomics(file)
 }
 
 // pair is the key of a static race.
@@ -499,15 +516,16 @@ func (m *maker) frame(at place) Frame {
 	return f
 }
 
-// internal reports whether an access is the C library's or dynamic linker's own: by
+// internal reports whether an access is the C library's, dynamic linker's or Go's run-time's own: by
 // code of theirs other than functions that copy or compare memory for a caller.
 func (m *maker) internal(a Access) bool {
-	if a.By != "instruction" || !library(a.Stack[0].Image) {
+	if a.By != "instruction" {
 		return false
 	}
-	for _, f := range a.Stack {
+	for i := range a.Stack {
+		f := &a.Stack[i]
 		switch {
-		case !library(f.Image):
+		case !ownedByRuntime(f):
 			return false
 		case !copying(f.Function):
 			return true
@@ -555,6 +573,9 @@ func (m *maker) finish(description, end []byte) (*Report, error) {
 	r.Args = m.names.args
 	for _, g := range m.order {
 		m.describeGroup(g)
+	}
+	if m.run.OrdersByWords() {
+		r.Words = OrderWords
 	}
 	r.Counts = m.run.Counts()
 	for n := range r.Counts.Threads {

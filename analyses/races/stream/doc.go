@@ -18,7 +18,8 @@
 //     one that is handed out has no earlier accesses.
 //   - Under HappensBefore the store of an atomic instruction does not count, only its
 //     load does: an atomic load of C or C++ is like any other in machine code, and
-//     does not race with atomic instructions (as in DRD and Helgrind).
+//     does not race with atomic instructions (as in DRD and Helgrind). With Options.Words
+//     what atomic instructions access is synchronization instead.
 //   - A thread's stack has no earlier accesses when the thread begins, nor has a page
 //     that the kernel hands out.
 //   - A write of the kernel for a thread, such as the result of read, is a write of

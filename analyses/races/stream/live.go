@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -113,5 +114,5 @@ func (x *Live) handleUntil(seq uint64) {
 // Finish acts on the last events, and returns why the analysis failed, if it did.
 func (x *Live) Finish() error {
 	x.handleUntil(^uint64(0))
-	return x.err
+	return cmp.Or(x.err, x.checkSegments())
 }

@@ -90,7 +90,7 @@ func (x *Reader) ReadAll() error {
 			err = x.readBlock(d, q)
 		}
 		if errors.Is(err, errEnd) || x.counts.Cut && errors.Is(err, errStamps) {
-			return nil // in the latter case the start of a thread was cut off
+			return x.checkSegments() // in the latter case the start of a thread was cut off
 		}
 		if err != nil {
 			return damageError(err)
@@ -98,15 +98,15 @@ func (x *Reader) ReadAll() error {
 	}
 	err := q.handleUntil(x.limit)
 	if x.counts.Cut && errors.Is(err, errStamps) {
-		return nil
+		err = nil
 	}
-	return damageError(err)
+	return damageError(cmp.Or(err, x.checkSegments()))
 }
 
 // damageError says that damage makes the analysis worthless; other errors stay.
 func damageError(err error) error {
 	var e *errs.Error
-	if err == nil || errors.As(err, &e) && (e.Kind() == errThreads || e.Kind() == errStamps) {
+	if err == nil || errors.As(err, &e) && (e.Kind() == errThreads || e.Kind() == errStamps || e.Kind() == errSegments) {
 		return err
 	}
 	return errLost.Wrap(err)

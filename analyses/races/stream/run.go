@@ -25,6 +25,10 @@ var (
 		"the trace has more than {limit} threads",
 		"The race detector tells only so many threads apart.",
 		"Record a shorter run.")
+	errSegments = errs.Define("races-of-too-many-releases",
+		"a thread of the run releases something more often than 4294967294 times, so its races cannot be told",
+		"The race detector numbers the parts of a thread's run between its releases. With --atomic-words order each store to a word of atomic instructions is a release.",
+		"Look at a shorter run.")
 	errStamps = errs.Define("races-in-inconsistent-trace",
 		"the trace is inconsistent: thread {thread} does something at event {event} before it starts",
 		"The trace was put together by something else than heddle record.",
@@ -40,6 +44,11 @@ type Options struct {
 	// operation of the schedule, under ScheduleRelative; nil: all are. The others order nothing and
 	// do not count in races.Instance.
 	Operation func(*event.Sync) bool
+	// Words says, under HappensBefore, that bytes that an atomic instruction has accessed are
+	// synchronization from then on (races.Follower.OrderByWords), and WordsOf, unless nil, that they
+	// are from the moment at which a process maps such a file.
+	Words   bool
+	WordsOf func(file string) bool
 	// Race is called for each race, with Addr as the second access has it. The Race is valid only
 	// during the call.
 	Race func(*races.Race)
@@ -76,12 +85,32 @@ type Run struct {
 	processes map[int32]*process
 	barriers  map[event.ObjectID]*barrier
 	current   *Thread // whose accesses come next, or nil
+	words     bool    // atomic instructions make synchronization words
 }
 
 func newRun(o Options) *Run {
 	x := &Run{options: o, byID: map[arch.ThreadID]*Thread{}, processes: map[int32]*process{}, barriers: map[event.ObjectID]*barrier{}}
 	x.follower = races.NewFollower(o.Order, o.Values, o.Race)
+	if o.Words {
+		x.orderByWords()
+	}
 	return x
+}
+
+func (x *Run) orderByWords() {
+	x.words = true
+	x.follower.OrderByWords()
+}
+
+// OrdersByWords reports whether bytes that atomic instructions access are synchronization by now.
+func (x *Run) OrdersByWords() bool { return x.words }
+
+// checkSegments fails if races may be missing.
+func (x *Run) checkSegments() error {
+	if x.follower.Full() {
+		return errSegments.New()
+	}
+	return nil
 }
 
 // Close frees the memory of the detector.

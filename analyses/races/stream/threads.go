@@ -111,6 +111,9 @@ func (x *Run) handleMapping(e *event.Mapping) error {
 		}
 	}
 	p.files = append(kept, *e)
+	if x.options.WordsOf != nil && !x.words && x.options.WordsOf(e.Name) {
+		x.orderByWords()
+	}
 	return nil
 }
 
