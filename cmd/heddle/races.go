@@ -20,6 +20,8 @@ type racesFlags struct {
 	words        string
 	json         bool
 	library      bool
+	verbose      bool
+	suppressions []string
 	limit        int
 	data, code   []string
 	output       string
@@ -39,8 +41,8 @@ by the order that its synchronization operations had in this run, which leaves t
 races that a schedule must order.
 
 The trace is one of heddle record --races. After -- a program is run, recorded
-and analysed at once, and the report goes to standard error. docs/races.md
-describes the report.`,
+and analysed at once; without -o its standard output goes to standard error, as
+standard output has the report. docs/races.md describes the report.`,
 		Example: `  heddle record -o run.trace --races -- ./racy
   heddle races run.trace
   heddle races --mode schedule --json run.trace > races.json
@@ -77,13 +79,15 @@ func (f *racesFlags) define(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.library, "library", false, "show races of the C library's own code, too")
 	flags.StringSliceVar(&f.data, "data", nil, "only races at the addresses `FROM-TO`, TO excluded")
 	flags.StringSliceVar(&f.code, "code", nil, "only races of an instruction at `FROM-TO`, TO excluded")
+	flags.StringArrayVar(&f.suppressions, "suppress", nil, "leave out races by the rules in `FILE`")
+	flags.BoolVar(&f.verbose, "verbose", false, "say how many races each rule of --suppress left out")
 	flags.StringVarP(&f.output, "output", "o", "", "write the report to `FILE`")
 	flags.IntVar(&f.exitCode, "error-exitcode", 0, "exit with status `N` if there are races")
 }
 
 // options returns the options of the flags.
-func (f *racesFlags) options() (racereport.Options, error) {
-	o := racereport.Options{Benign: racereport.Benign(f.benign), Words: racereport.Words(f.words), Library: f.library, Limit: f.limit}
+func (f *racesFlags) options() (o racereport.Options, err error) {
+	o = racereport.Options{Benign: racereport.Benign(f.benign), Words: racereport.Words(f.words), Library: f.library, Limit: f.limit, Verbose: f.verbose}
 	var known bool
 	if o.Order, known = racereport.Modes[f.mode]; !known {
 		return o, errFlag.New("mode", quote(f.mode), "hb, schedule")
@@ -121,7 +125,8 @@ func (f *racesFlags) options() (racereport.Options, error) {
 			*list.into = append(*list.into, racereport.Range(r))
 		}
 	}
-	return o, nil
+	o.Rules, err = racereport.ReadRules(f.suppressions)
+	return o, err
 }
 
 // races writes the report of a trace, which has a name for people.
@@ -157,6 +162,9 @@ func (a *app) racesOfProgram(ctx context.Context, flags *pflag.FlagSet, f racesF
 	if err != nil {
 		return err
 	}
+	if f.output == "" {
+		a.guestStdout = a.stderr
+	}
 	live := racereport.NewLive(strings.Join(args, " "), o)
 	defer live.Close()
 	result, err := a.record(ctx, flags, run, recordFlags{listener: live, races: true}, args)
@@ -167,9 +175,5 @@ func (a *app) racesOfProgram(ctx context.Context, flags *pflag.FlagSet, f racesF
 	if err != nil {
 		return err
 	}
-	write := func(out io.Writer) error { return a.writeRaces(out, f, found) }
-	if f.output != "" {
-		return a.exportTo(f.output, write)
-	}
-	return write(a.stderr)
+	return a.exportTo(f.output, func(out io.Writer) error { return a.writeRaces(out, f, found) })
 }

@@ -45,6 +45,10 @@ type Options struct {
 	// Since is the number of an event: of races only those count whose second
 	// access comes behind it.
 	Since uint64
+	// Rules leave races out; the report counts them in these.
+	Rules []*Rule
+	// Verbose has the text say how many races each rule leaves out.
+	Verbose bool
 	// Limit is how many races are described, 0: all. The others count.
 	Limit int
 }
@@ -74,11 +78,22 @@ type Report struct {
 	Library      uint64 `json:"library"`
 	LibraryPairs int    `json:"library_pairs"`
 	Unselected   uint64 `json:"unselected"`
+	// Suppressed counts the pairs of instructions of races that Rules leave out, and
+	// SuppressedInstances these races.
+	Suppressed          int     `json:"suppressed"`
+	SuppressedInstances uint64  `json:"suppressed_instances"`
+	Rules               []*Rule `json:"rules"`
 	// Threads are all threads of the run. Of those that take part in a race it is
 	// told where they were made.
 	Threads []Thread `json:"threads"`
 	// Races are in the order in which their first instances were found.
 	Races []*Race `json:"races"`
+	// Locations are the races by what they access.
+	Locations []Location `json:"locations"`
+	// Another is a command that analyses another interleaving, empty if it is not known.
+	Another string `json:"another"`
+
+	verbose bool
 	// Notes are sentences about what limits the report.
 	Notes []string `json:"notes"`
 }
@@ -224,21 +239,23 @@ func (l *Live) Report() (*Report, error) {
 
 // maker takes the races of a run, and describes them when it is over: names are of files as they are then.
 type maker struct {
-	o       Options
-	run     *stream.Run
-	names   *names
-	files   func() (*names, error) // of the run, while it takes place
-	report  *Report
-	groups  map[groupKey]*group
-	order   []*group       // as they were found
-	known   map[pair]*Race // nil: the C library's own
-	created map[int][]Frame
+	o      Options
+	run    *stream.Run
+	names  *names
+	files  func() (*names, error) // of the run, while it takes place
+	report *Report
+	groups map[groupKey]*group
+	order  []*group       // as they were found
+	known  map[pair]*Race // nil: the C library's own
+	// suppressed has pairs of which a rule has left races out.
+	suppressed map[pair]bool
+	created    map[int][]Frame
 }
 
 func newMaker(name string, o Options) *maker {
 	m := &maker{
-		o: o, groups: map[groupKey]*group{}, known: map[pair]*Race{}, created: map[int][]Frame{},
-		report: &Report{Format: Format, Trace: name, Mode: "hb", Benign: o.Benign, Words: RaceWords, Races: []*Race{}, Notes: []string{}},
+		o: o, groups: map[groupKey]*group{}, known: map[pair]*Race{}, created: map[int][]Frame{}, suppressed: map[pair]bool{},
+		report: &Report{Format: Format, Trace: name, Mode: "hb", Benign: o.Benign, Words: RaceWords, verbose: o.Verbose, Races: []*Race{}, Locations: []Location{}, Rules: append([]*Rule{}, o.Rules...), Notes: []string{}},
 	}
 	if o.Order == races.ScheduleRelative {
 		m.report.Mode = "schedule"
@@ -275,6 +292,7 @@ type groupSide struct {
 	kernel bool
 	called bool
 	caller arch.Addr
+	stack  uint32 // all calls, if rules look at them; otherwise 0
 }
 
 // groupKey tells the races apart that may be different ones.
@@ -349,6 +367,9 @@ func (m *maker) sideOf(i *races.Instance, s *races.Side) groupSide {
 	if calls := m.run.CallsOf(s.Stack); len(calls) > 0 {
 		side.called, side.caller = true, calls[0]
 	}
+	if len(m.o.Rules) > 0 {
+		side.stack = s.Stack
+	}
 	return side
 }
 
@@ -417,17 +438,16 @@ func (m *maker) describeGroup(g *group) {
 	a, b := m.blamed(&g.key[0]), m.blamed(&g.key[1])
 	key := pair{min(a, b), max(a, b)}
 	race, known := m.known[key]
+	found := race
+	if !known || race != nil && len(m.o.Rules) > 0 {
+		found = m.describe(&g.first)
+	}
+	if found != nil && m.suppresses(key, found, g.count) {
+		return
+	}
 	if !known {
-		race = m.describe(&g.first)
-		if race != nil {
-			m.report.Static++
-			if m.o.Limit == 0 || len(m.report.Races) < m.o.Limit {
-				m.report.Races = append(m.report.Races, race)
-			}
-		} else {
-			m.report.LibraryPairs++
-		}
-		m.known[key] = race
+		race = found
+		m.addRace(key, race)
 	}
 	if race == nil {
 		m.report.Library += g.count
@@ -442,6 +462,19 @@ func (m *maker) describeGroup(g *group) {
 	m.report.Dynamic += g.count
 	race.Marked += g.marked
 	m.report.Marked += g.marked
+}
+
+// addRace adds the entry of a pair of instructions; nil: the C library's own.
+func (m *maker) addRace(key pair, race *Race) {
+	m.known[key] = race
+	if race == nil {
+		m.report.LibraryPairs++
+		return
+	}
+	m.report.Static++
+	if m.o.Limit == 0 || len(m.report.Races) < m.o.Limit {
+		m.report.Races = append(m.report.Races, race)
+	}
 }
 
 // blamed is the instruction, or, of a function that copies or compares memory, its call.
@@ -592,6 +625,10 @@ func (m *maker) finish(description, end []byte) (*Report, error) {
 		r.Notes = append(r.Notes, "the recording ended before the run: what comes after its last synchronization operation, system call or call of an allocator is not looked at")
 	}
 	r.Notes = append(r.Notes, m.names.notes()...)
+	r.noteLocations()
+	if r.Another, err = m.another(description); err != nil {
+		return nil, errMode.Wrap(err)
+	}
 	return r, nil
 }
 

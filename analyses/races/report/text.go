@@ -13,8 +13,8 @@ import (
 // other race detectors use, the threads that take part, and a summary.
 func (r *Report) Text(out io.Writer) error {
 	w := &printer{Writer: bufio.NewWriter(out), r: r}
-	for i, race := range r.Races {
-		w.race(i+1, race)
+	for i := range r.Locations {
+		w.location(&r.Locations[i])
 	}
 	w.threads()
 	w.summary()
@@ -29,6 +29,14 @@ type printer struct {
 }
 
 func (w *printer) line(format string, args ...any) { fmt.Fprintf(w, format+"\n", args...) }
+
+// location writes a heading, and the races below it.
+func (w *printer) location(l *Location) {
+	w.line("%s: %s, %s", l.Name, number(uint64(len(l.Races)), "race"), number(l.Instances, "instance"))
+	for _, i := range l.Races {
+		w.race(i+1, w.r.Races[i])
+	}
+}
 
 func (w *printer) race(n int, race *Race) {
 	marked := ""
@@ -184,10 +192,37 @@ func (w *printer) summary() {
 	if r.Unselected > 0 {
 		w.line("left out: %s at other addresses or instructions", number(r.Unselected, "instance"))
 	}
+	w.suppressed()
 	w.line("%s by %s, %s", number(r.Counts.Accesses, "access"), number(uint64(r.Counts.Threads), "thread"),
 		number(r.Counts.Syncs, "synchronization event"))
 	for _, note := range r.Notes {
 		w.line("note: %s", note)
+	}
+	if r.Another != "" {
+		w.line("only the interleaving of this run was examined; another one: %s", r.Another)
+	}
+}
+
+// suppressed counts the races that rules left out.
+func (w *printer) suppressed() {
+	used := 0
+	for _, rule := range w.r.Rules {
+		if rule.Races > 0 {
+			used++
+		}
+	}
+	if used > 0 {
+		w.line("suppressed: %s, %s, by %s", number(uint64(w.r.Suppressed), "race"),
+			number(w.r.SuppressedInstances, "instance"), number(uint64(used), "rule"))
+	}
+	for _, rule := range w.r.Rules {
+		switch {
+		case !w.r.verbose:
+		case rule.Races > 0:
+			w.line("  %s:%d: %s: %s, %s", rule.File, rule.Line, rule.Text, number(uint64(rule.Races), "race"), number(rule.Instances, "instance"))
+		default:
+			w.line("  %s:%d: %s: matches no race", rule.File, rule.Line, rule.Text)
+		}
 	}
 }
 

@@ -2,6 +2,8 @@ package report_test
 
 import (
 	"bytes"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -19,7 +21,8 @@ func TestReports(t *testing.T) {
 	linkImages(t, folder)
 	for _, c := range casefile.Read(t, "testdata/reports.txt") {
 		command, list, _ := strings.Cut(c.Input, "\n")
-		if got := strings.TrimSpace(reportOf(t, command, list, folder)); got != c.Want {
+		got := strings.ReplaceAll(strings.TrimSpace(reportOf(t, command, list, folder)), folder, "/folder")
+		if got != c.Want {
 			t.Errorf("%s:\n%s\nwant\n%s", c.Name, got, c.Want)
 		}
 	}
@@ -39,6 +42,12 @@ func reportOf(t *testing.T, command, list, folder string) string {
 			o.Benign = report.Benign(name)
 		case "library":
 			o.Library = true
+		case "order":
+			o.Words = report.OrderWords
+		case "verbose":
+			o.Verbose = true
+		case "suppress":
+			o.Rules = readRules(t, folder, strings.ReplaceAll(value, ";", "\n"))
 		case "limit", "since":
 			n, err := strconv.Atoi(value)
 			if err != nil {
@@ -83,4 +92,44 @@ func reportOf(t *testing.T, command, list, folder string) string {
 		t.Fatal(err)
 	}
 	return out.String()
+}
+
+func readRules(t *testing.T, folder, text string) []*report.Rule {
+	t.Helper()
+	file := filepath.Join(folder, "rules")
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	rules, err := report.ReadRules([]string{file})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rules
+}
+
+// TestWrongRules: a line without a rule is refused with its file and number.
+func TestWrongRules(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "rules")
+	for rule, want := range map[string]string{
+		"fun:":       "it has no pattern",
+		"top:obj:":   "it has no pattern",
+		"src:":       "it has no pattern",
+		"src::7":     "it has no pattern",
+		"race:x":     "it begins with none of fun:, obj:, src:, top:",
+		"top:top:x":  "it begins with none of fun:, obj:, src:, top:",
+		"work":       "it begins with none of fun:, obj:, src:, top:",
+		"src:a.c:0":  `"0" is no number of a line`,
+		"src:a.c:1x": `"1x" is no number of a line`,
+	} {
+		if err := os.WriteFile(file, []byte("# rules\n\nfun:good\n"+rule+"\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		_, err := report.ReadRules([]string{file})
+		if want := file + ":4: " + rule + " is no suppression: " + want; err == nil || err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+	if _, err := report.ReadRules([]string{file + ".none"}); err == nil || !strings.Contains(err.Error(), "rules.none cannot be read") {
+		t.Error(err)
+	}
 }
