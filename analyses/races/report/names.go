@@ -204,16 +204,23 @@ var goRuntime = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(runtime\.|internal/(runtime|bytealg)[./])`)
 })
 
-// goCopiers are functions of Go's run-time that access memory for their callers: they copy, compare or
+// goAssembly are the parts of comparisons, searches and hashes of Go's run-time that are in assembly. They read
+// words, of which they do not use the bytes after the operand.
+var goAssembly = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(memeqbody|cmpbody|countbody|indexbody|indexbytebody|aeshashbody)$`)
+})
+
+// goCopiers are functions of Go's run-time that access memory for their callers: they copy or
 // clear, or are operations on maps, slices and strings.
-const goCopiers = `^(runtime\.(mem(move|clr|equal|hash)|typed(memmove|memclr|slicecopy)|slicecopy|growslice|map|` +
-	`concatstring|slicebytetostring|stringtoslice|str(equal|hash)|conv[TI])|internal/runtime/maps\.|internal/bytealg\.)`
+const goCopiers = `^(runtime\.(mem(move|clr)|typed(memmove|memclr|slicecopy)|slicecopy|growslice|map|` +
+	`concatstring|slicebytetostring|stringtoslice|conv[TI])|internal/runtime/maps\.)`
 
 func copying(function string) bool { return copiers().MatchString(function) }
 
 // ownedByRuntime reports whether code is the C library's, the dynamic linker's, or the run-time's of Go.
 func ownedByRuntime(f *Frame) bool {
-	return library(f.Image) || goRuntime().MatchString(f.Function)
+	return library(f.Image) || goRuntime().MatchString(f.Function) ||
+		goAssembly().MatchString(f.Function) && strings.HasSuffix(f.File, "_amd64.s")
 }
 
 // library reports whether a file is the C library, a part of it, or the dynamic

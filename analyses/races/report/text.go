@@ -186,7 +186,7 @@ func (w *printer) summary() {
 		w.line("left out: %s whose write changes nothing (--benign mark shows them)", number(r.Pruned, "instance"))
 	}
 	if r.Library > 0 {
-		w.line("left out: %s within the C library, of %s of instructions (--library shows them)",
+		w.line("left out: %s within run-time libraries, of %s of instructions (--library shows them)",
 			number(r.Library, "instance"), number(uint64(r.LibraryPairs), "pair"))
 	}
 	if r.Unselected > 0 {
