@@ -64,7 +64,16 @@ struct races_space *races_new_space(void) {
   return s;
 }
 
+// Sets the code whose accesses are atomic ones, by address and without overlaps.
+void races_set_code(struct races_space *s, const struct races_code *code, size_t n) {
+  free(s->code);
+  s->code = n ? races_allocate(NULL, n, sizeof *code) : NULL;
+  s->ncode = n;
+  if (n) memcpy(s->code, code, n * sizeof *code);
+}
+
 void races_free_space(struct races_space *s) {
+  free(s->code);
   races_table_clear(&s->pages);
   free(s);
 }
@@ -393,10 +402,28 @@ static inline void compare_bytes(struct races_follower *f, const struct placed *
   races_access_page(f->detector, &f->access, p->page, f->detector->omits ? p->near->touched : NULL);
 }
 
+// Reports whether an access is an atomic one by its code, and not to the thread's own stack: code of an atomic
+// load or store may have its operands there.
+static bool is_atomic_by_code(const struct races_runner *r, const struct taken *t) {
+  const struct races_space *s = r->space;
+  size_t low = 0, high = s->ncode;
+  while (low < high) {
+    size_t middle = (low + high) / 2;
+    if (s->code[middle].end <= t->pc) low = middle + 1;
+    else high = middle;
+  }
+  bool own = t->addr + PAGE_BYTES >= r->low && t->addr < r->high + PAGE_BYTES;
+  return low < s->ncode && s->code[low].start <= t->pc && !own;
+}
+
 // Passes an access of an instruction to the detector. Next is the page of its end, if that is another one.
 static __attribute__((noinline)) void compare_access(struct races_follower *f, const struct taken *t, const struct races_near *near,
                                                      struct races_page *next, enum races_effect effect) {
   struct placed p = place(t, near, next);
+  if (f->words && is_atomic_by_code(f->runner, t)) {
+    take_atomic(f, t, near, next);
+    return;
+  }
   bool words = has_words(&p);
   if (words && !t->store) acquire_words(f, &p);
   compare_bytes(f, &p, effect);

@@ -17,9 +17,16 @@ struct races_node {
   uint32_t latest;  // a child
 };
 
+// Instructions at start up to end, without that.
+struct races_code {
+  uint64_t start, end;
+};
+
 // The addresses of a process: the pages to which they were last seen to lead.
 struct races_space {
   struct races_table pages;
+  struct races_code *code;  // whose accesses are atomic ones, whatever the instruction, by address
+  size_t ncode;
 };
 
 // Where a page of addresses leads for a thread in a segment.
@@ -100,6 +107,7 @@ void races_free_runner(struct races_runner *r);
 void races_end_calls(struct races_runner *r);
 
 struct races_space *races_new_space(void);
+void races_set_code(struct races_space *s, const struct races_code *code, size_t n);
 void races_free_space(struct races_space *s);
 bool races_space_page(const struct races_space *s, uint64_t number, uint64_t *page);
 void races_note_page(struct races_follower *f, struct races_space *s, uint64_t number, uint64_t page);

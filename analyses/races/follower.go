@@ -13,6 +13,7 @@ package races
 import "C"
 
 import (
+	"cmp"
 	"slices"
 	"unsafe"
 
@@ -71,6 +72,16 @@ func (f *Follower) SeparateAtomics() { f.c.atomics = true }
 // OrderByWords says, under HappensBefore, that bytes that an atomic instruction has accessed are
 // synchronization from then on: a load of them acquires, a store releases, and they do not race.
 func (f *Follower) OrderByWords() { f.c.words = true }
+
+// Code is instructions from Start on, without End.
+type Code struct{ Start, End uint64 }
+
+// SetAtomicCode says, for OrderByWords, that accesses of a process by these instructions are atomic ones: of atomic
+// loads and stores that are plain ones in machine code. The ranges do not overlap.
+func (s *Space) SetAtomicCode(list []Code) {
+	list = slices.SortedFunc(slices.Values(list), func(a, b Code) int { return cmp.Compare(a.Start, b.Start) })
+	C.races_set_code(s.c, (*C.struct_races_code)(unsafe.Pointer(unsafe.SliceData(list))), C.size_t(len(list)))
+}
 
 // Accesses counts the accesses that the detector got, and Skipped the others.
 func (f *Follower) Accesses() uint64 { return uint64(f.c.number) }

@@ -1,6 +1,6 @@
 // Synchronization words: bytes that an atomic instruction accesses are synchronization from then on. A load of
 // them acquires, a store releases, and they do not race. An atomic load or store of a programming language may
-// be a plain one in machine code, so what tells is the location.
+// be a plain one in machine code, so what tells is the location, or the source that the instruction was compiled from.
 #include "races.h"
 
 #include <stdlib.h>

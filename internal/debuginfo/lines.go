@@ -1,6 +1,7 @@
 package debuginfo
 
 import (
+	"cmp"
 	"debug/dwarf"
 	"fmt"
 	"path"
@@ -119,6 +120,37 @@ func (f *File) Line(addr uint64) (file string, line int, ok bool) {
 		return "", 0, false
 	}
 	return f.dwarf.lineIn(entry, addr)
+}
+
+// CodeRange is a range of addresses of a file, without End.
+type CodeRange struct{ Start, End uint64 }
+
+// CodeOf lists the instructions that were compiled from source files that match, by address. It reads all line
+// tables.
+func (f *File) CodeOf(match func(file string) bool) (list []CodeRange) {
+	if f.dwarf == nil {
+		return nil
+	}
+	defer func() {
+		if recover() != nil { // damaged tables
+			list = nil
+		}
+	}()
+	read := map[dwarf.Offset]bool{}
+	for _, u := range f.dwarf.units {
+		if read[u.entry.Offset] {
+			continue
+		}
+		read[u.entry.Offset] = true
+		rows := f.dwarf.lineTable(u.entry)
+		for i := range rows[:max(0, len(rows)-1)] {
+			if next := rows[i+1].addr; rows[i].file != "" && next > rows[i].addr && match(rows[i].file) {
+				list = append(list, CodeRange{rows[i].addr, next})
+			}
+		}
+	}
+	slices.SortFunc(list, func(a, b CodeRange) int { return cmp.Compare(a.Start, b.Start) })
+	return list
 }
 
 // lineIn returns the source file and line of an address of a compilation unit.

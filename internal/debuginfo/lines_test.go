@@ -185,3 +185,31 @@ func TestSeparateFileByDebugLink(t *testing.T) {
 		t.Errorf("the file of another build names %s", s.Name())
 	}
 }
+
+// TestCodeOfAgreesWithAddr2line: an instruction is in the code of a source file if addr2line(1) names the file.
+func TestCodeOfAgreesWithAddr2line(t *testing.T) {
+	header := filepath.Join(t.TempDir(), "inlined.h")
+	text := "static inline int twice(volatile int *p) { *p += 1; return *p * 2; }\n"
+	if err := os.WriteFile(header, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	bin := gcctest.C(t, fmt.Sprintf("#include %q\nvolatile int x;\nint main(int n, char **v)\n{\n\tint s = n + !v;\n\tx = s;\n\ts += twice(&x);\n\tx = 3 * s;\n\treturn twice(&x) - s;\n}\n", header), "-g", "-O2")
+	code := open(t, bin).CodeOf(func(file string) bool { return strings.HasSuffix(file, "/inlined.h") })
+	inside := 0
+	for _, addr := range instructionsOf(t, bin, "main") {
+		at, got := parseHex(t, addr), false
+		for _, c := range code {
+			got = got || c.Start <= at && at < c.End
+		}
+		want := strings.Contains(toolOutput(t, "addr2line", "-e", bin, addr), "/inlined.h:")
+		if got != want {
+			t.Errorf("%s: %t, addr2line says %t", addr, got, want)
+		}
+		if want {
+			inside++
+		}
+	}
+	if inside == 0 {
+		t.Error("nothing was inlined")
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"github.com/heddle-dmt/heddle/analyses/races"
 	"github.com/heddle-dmt/heddle/analyses/races/stream"
 	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/internal/debuginfo"
 	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/recorder/trace"
@@ -239,14 +240,15 @@ func (l *Live) Report() (*Report, error) {
 
 // maker takes the races of a run, and describes them when it is over: names are of files as they are then.
 type maker struct {
-	o      Options
-	run    *stream.Run
-	names  *names
-	files  func() (*names, error) // of the run, while it takes place
-	report *Report
-	groups map[groupKey]*group
-	order  []*group       // as they were found
-	known  map[pair]*Race // nil: the C library's own
+	o       Options
+	run     *stream.Run
+	names   *names
+	files   func() (*names, error) // of the run, while it takes place
+	atomics *atomicFiles           // nil: not yet needed
+	report  *Report
+	groups  map[groupKey]*group
+	order   []*group       // as they were found
+	known   map[pair]*Race // nil: the C library's own
 	// suppressed has pairs of which a rule has left races out.
 	suppressed map[pair]bool
 	created    map[int][]Frame
@@ -265,16 +267,26 @@ func newMaker(name string, o Options) *maker {
 
 func (m *maker) streamOptions() stream.Options {
 	o := stream.Options{Order: m.o.Order, Values: m.o.Benign != Keep, Words: m.o.Words == OrderWords, Race: m.found}
-	if m.o.Words == AutoWords && m.o.Order == races.HappensBefore {
-		o.WordsOf = m.usesWords
+	if m.o.Order != races.HappensBefore {
+		return o
+	}
+	o.AtomicCode = func(e *event.Mapping) []races.Code { return m.atomicFiles().codeIn(e) }
+	if m.o.Words == AutoWords {
+		o.WordsOf = func(file string) bool { return m.atomicFiles().synchronizeByAtomics(file) }
 	}
 	return o
 }
 
-// usesWords reports whether a file that the run maps makes AutoWords OrderWords.
-func (m *maker) usesWords(file string) bool {
-	n, err := m.files()
-	return err == nil && n.synchronizesByAtomics(file)
+// atomicFiles reads files of the run while it takes place.
+func (m *maker) atomicFiles() *atomicFiles {
+	if m.atomics == nil {
+		n, err := m.files()
+		if err != nil {
+			n = &names{} // finish says why
+		}
+		m.atomics = &atomicFiles{n, map[string][]debuginfo.CodeRange{}}
+	}
+	return m.atomics
 }
 
 // pair is the key of a static race.

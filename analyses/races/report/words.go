@@ -3,8 +3,12 @@ package report
 import (
 	"bytes"
 	"os"
+	"path"
+	"strings"
 
+	"github.com/heddle-dmt/heddle/analyses/races"
 	"github.com/heddle-dmt/heddle/internal/debuginfo"
+	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
 // Words says, under HappensBefore, how accesses to words of atomic instructions are ordered.
@@ -21,9 +25,15 @@ const (
 	AutoWords Words = "auto"
 )
 
-// synchronizesByAtomics reports whether a file of the guest is a program or library in Go or Rust. Go's linker
+// atomicFiles knows what files of a run tell about atomic accesses, while the run takes place.
+type atomicFiles struct {
+	*names
+	code map[string][]debuginfo.CodeRange
+}
+
+// synchronizeByAtomics reports whether a file of the guest is a program or library in Go or Rust. Go's linker
 // writes a section .go.buildinfo (package debug/buildinfo), and rustc its version to .comment, which strip keeps.
-func (n *names) synchronizesByAtomics(guest string) bool {
+func (n *atomicFiles) synchronizeByAtomics(guest string) bool {
 	f, err := os.Open(n.host(guest))
 	if err != nil {
 		return false
@@ -40,3 +50,34 @@ func (n *names) synchronizesByAtomics(guest string) bool {
 
 // maxNote is the greatest size of the sections that tell the language.
 const maxNote = 1 << 20
+
+// codeIn lists the code of atomic accesses in a part of a file that is mapped: what was compiled from the sources
+// of Rust's and C++'s atomic types.
+func (n *atomicFiles) codeIn(m *event.Mapping) (list []races.Code) {
+	if library(m.Name) {
+		return nil
+	}
+	f := n.file(m.Name)
+	if f == nil {
+		return nil
+	}
+	code, known := n.code[m.Name]
+	if !known {
+		code = f.CodeOf(atomicSource)
+		n.code[m.Name] = code
+	}
+	for _, c := range code {
+		offset, ok := f.Offset(c.Start)
+		if ok && offset >= m.Offset && offset-m.Offset < m.Size {
+			start := uint64(m.Addr) + offset - m.Offset
+			list = append(list, races.Code{Start: start, End: start + c.End - c.Start})
+		}
+	}
+	return list
+}
+
+// atomicSource reports whether a source file has the atomic types of Rust, of libstdc++ or of libc++.
+func atomicSource(file string) bool {
+	return strings.HasSuffix(file, "/core/src/sync/atomic.rs") || strings.HasSuffix(file, "/bits/atomic_base.h") ||
+		path.Base(file) == "atomic" && strings.Contains(file, "/c++/") || strings.Contains(file, "/__atomic/")
+}

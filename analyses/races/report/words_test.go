@@ -143,16 +143,33 @@ func main() {
 	println(ordered)
 }
 `
-	rustWords = `use std::sync::{mpsc, Arc, Mutex};
+	rustWords = `use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{mpsc, Arc, Barrier, Mutex};
 use std::thread;
 static mut ORDERED: u64 = 0;
+static mut MESSAGE: u64 = 0;
 static mut UNORDERED: u64 = 0;
 fn main() {
     let lock = Arc::new(Mutex::new(0u64));
     let (send, receive) = mpsc::channel();
+    // Bounded channels and flags have plain loads and stores alone.
+    let (give, take) = mpsc::sync_channel::<Box<u64>>(2);
+    let flag = Arc::new(AtomicBool::new(false));
+    let raised = flag.clone();
+    let giver = thread::spawn(move || {
+        for i in 0..20 { give.send(Box::new(i)).unwrap(); }
+        unsafe { MESSAGE = 1 };
+        raised.store(true, Ordering::Release);
+    });
+    let given: u64 = take.iter().map(|b| *b).sum();
+    while !flag.load(Ordering::Acquire) { thread::yield_now(); }
+    unsafe { assert!(MESSAGE == 1 && given == 190) };
+    giver.join().unwrap();
+    let start = Arc::new(Barrier::new(4));
     let threads: Vec<_> = (0..4).map(|i| {
-        let (lock, send) = (lock.clone(), send.clone());
+        let (lock, send, start) = (lock.clone(), send.clone(), start.clone());
         thread::spawn(move || {
+            start.wait();
             for _ in 0..100 {
                 let mut sum = lock.lock().unwrap();
                 *sum += i;
@@ -206,5 +223,20 @@ func TestLanguages(t *testing.T) {
 				t.Error("no seed shows the race")
 			}
 		})
+	}
+}
+
+// TestAtomicTypes: with debug information plain loads and stores of C++'s atomic types synchronize, too.
+func TestAtomicTypes(t *testing.T) {
+	bin := compile(t, "atomics.cc", "-lstdc++")
+	for words, want := range map[report.Words][]string{
+		report.OrderWords: {"unordered"}, report.AutoWords: {"flag", "message", "unordered"},
+	} {
+		for _, engine := range []string{engines.Direct, engines.Unicorn} {
+			w := wordsRun{engine, 1, []string{bin}}
+			if got := racingVariables(w.report(t, words)); !slices.Equal(got, want) {
+				t.Errorf("engine %s, %s: races at %v, want %v", engine, words, got, want)
+			}
+		}
 	}
 }

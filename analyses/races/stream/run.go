@@ -49,6 +49,10 @@ type Options struct {
 	// are from the moment at which a process maps such a file.
 	Words   bool
 	WordsOf func(file string) bool
+	// AtomicCode, unless nil, lists code of a file that a process maps whose accesses are
+	// atomic ones (races.Space.SetAtomicCode), where it is mapped. It is called if Words or WordsOf
+	// say so.
+	AtomicCode func(*event.Mapping) []races.Code
 	// Race is called for each race, with Addr as the second access has it. The Race is valid only
 	// during the call.
 	Race func(*races.Race)

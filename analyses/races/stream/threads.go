@@ -1,6 +1,8 @@
 package stream
 
 import (
+	"slices"
+
 	"golang.org/x/sys/unix"
 
 	"github.com/heddle-dmt/heddle/analyses/races"
@@ -42,6 +44,12 @@ type process struct {
 	files   []event.Mapping // the latest last
 	areas   []area          // that may be stacks
 	blocks  heapBlocks
+	code    []races.Code // of atomic accesses
+}
+
+func (p *process) setAtomicCode(code []races.Code) {
+	p.code = code
+	p.space.SetAtomicCode(code)
 }
 
 // area is a range of addresses.
@@ -79,6 +87,7 @@ func (x *Run) handleStart(e *event.Start) error {
 	}
 	p.parent = parent.Process
 	p.files = append(p.files, parent.process.files...)
+	p.setAtomicCode(slices.Clone(parent.process.code))
 	p.blocks = parent.process.blocks.cloneBlocks()
 	for _, other := range x.threads {
 		if other.Process == parent.Process {
@@ -113,6 +122,11 @@ func (x *Run) handleMapping(e *event.Mapping) error {
 	p.files = append(kept, *e)
 	if x.options.WordsOf != nil && !x.words && x.options.WordsOf(e.Name) {
 		x.orderByWords()
+	}
+	if x.words && x.options.AtomicCode != nil {
+		if code := x.options.AtomicCode(e); len(code) > 0 {
+			p.setAtomicCode(append(p.code, code...))
+		}
 	}
 	return nil
 }
@@ -190,6 +204,7 @@ func (x *Run) handleExec(t *Thread) {
 	}
 	p := t.process
 	p.files, p.areas, p.blocks = nil, nil, newHeapBlocks()
+	p.setAtomicCode(nil)
 	x.follower.DropPages(p.space, 0, ^uint64(0))
 	t.operationDepth, t.allocatorDepth, t.saved = 0, 0, nil
 	t.runner.EndCalls()
