@@ -402,8 +402,12 @@ static inline void compare_bytes(struct races_follower *f, const struct placed *
   races_access_page(f->detector, &f->access, p->page, f->detector->omits ? p->near->touched : NULL);
 }
 
-// Reports whether an access is an atomic one by its code, and not to the thread's own stack: code of an atomic
-// load or store may have its operands there.
+// The most bytes of a function's frame that are assumed, and of its arguments on the stack.
+#define FRAME_BYTES 16384u
+#define ARGUMENT_BYTES 64u
+
+// Reports whether an access is an atomic one by its code, and not to the innermost frame: code of an atomic load or
+// store may have its operands there.
 static bool is_atomic_by_code(const struct races_runner *r, const struct taken *t) {
   const struct races_space *s = r->space;
   size_t low = 0, high = s->ncode;
@@ -412,7 +416,7 @@ static bool is_atomic_by_code(const struct races_runner *r, const struct taken *
     if (s->code[middle].end <= t->pc) low = middle + 1;
     else high = middle;
   }
-  bool own = t->addr + PAGE_BYTES >= r->low && t->addr < r->high + PAGE_BYTES;
+  bool own = t->addr + FRAME_BYTES >= r->slot && t->addr < r->slot + ARGUMENT_BYTES;
   return low < s->ncode && s->code[low].start <= t->pc && !own;
 }
 

@@ -73,7 +73,7 @@ standard output has the report. docs/races.md describes the report.`,
 func (f *racesFlags) define(flags *pflag.FlagSet) {
 	flags.StringVar(&f.mode, "mode", "hb", "`ORDER` of accesses: hb, by the program's synchronization, or schedule, as it was recorded")
 	flags.StringVar(&f.benign, "benign", string(racereport.Mark), "`ACTION` for races whose write changes nothing: keep them like others, mark or prune them")
-	flags.StringVar(&f.words, "atomic-words", string(racereport.AutoWords), "in mode hb, words of instructions with LOCK or XCHG `RACE` like others, or order: their accesses are synchronization; auto: order for programs in Go and Rust")
+	flags.StringVar(&f.words, "atomic-words", string(racereport.AutoWords), "in mode hb, `RULE` for words of instructions with LOCK or XCHG: race, like others, or order, their accesses are synchronization; auto: order for programs in Go and Rust")
 	flags.BoolVar(&f.json, "json", false, "print JSON")
 	flags.IntVar(&f.limit, "limit", 0, "describe only the first `N` races; 0: all")
 	flags.BoolVar(&f.library, "library", false, "show races of the C library's own code, too")

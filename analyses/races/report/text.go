@@ -174,6 +174,9 @@ func (w *printer) summary() {
 	if r.Mode == "schedule" {
 		order = "the recorded order of synchronization operations"
 	}
+	if r.Words == OrderWords {
+		order += " and atomic words"
+	}
 	w.line("%s, %s, relative to %s",
 		number(uint64(r.Static), "race"), number(r.Dynamic, "instance"), order)
 	if n := r.Static - len(r.Races); n > 0 {

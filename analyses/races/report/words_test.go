@@ -91,6 +91,8 @@ func TestWords(t *testing.T) {
 		{[]string{"spin"}, report.OrderWords, nil},
 		{[]string{"pass"}, report.OrderWords, nil},
 		{[]string{"stack"}, report.OrderWords, nil},
+		{[]string{"fork"}, report.OrderWords, nil},
+		{[]string{"fork", "more"}, report.OrderWords, []string{""}}, // no variable
 		{[]string{"spin", "more"}, report.OrderWords, []string{"unguarded"}},
 		{[]string{"stack", "more"}, report.OrderWords, []string{"plain"}},
 		{[]string{"spin"}, report.RaceWords, []string{"guarded", "lock_word"}},

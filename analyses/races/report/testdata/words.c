@@ -1,8 +1,12 @@
 // Programs for TestWords: synchronization by the __atomic functions of gcc. With a second argument
 // threads write plain data after that, too, which nothing orders.
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 // A lock, whose unlocking is a plain store in machine code.
 static char lock_word;
 static long guarded, unguarded;
@@ -51,8 +55,29 @@ static void *stack(void *arg)
 	if (arg) plain = sum;
 	return (void *)sum;
 }
+// Processes with a lock in shared memory. Each has a copy of the other word.
+static int copied;
+static void processes(int more)
+{
+	struct { int lock; long guarded, unguarded; } *s =
+		mmap(0, sizeof *s, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	for (int n = 0; n < 3; n++) {
+		__atomic_add_fetch(&copied, 1, __ATOMIC_SEQ_CST);
+		if (fork()) continue;
+		copied++;
+		for (int i = 0; i < 50; i++) {
+			while (__atomic_exchange_n(&s->lock, 1, __ATOMIC_ACQUIRE)) sched_yield();
+			s->guarded++;
+			__atomic_store_n(&s->lock, 0, __ATOMIC_RELEASE);
+		}
+		if (more) s->unguarded++;
+		_exit(0);
+	}
+	while (wait(0) > 0) ;
+}
 int main(int argc, char **argv)
 {
+	if (!strcmp(argv[1], "fork")) { processes(argc > 2); return 0; }
 	void *(*work)(void *) = !strcmp(argv[1], "spin") ? spin : !strcmp(argv[1], "pass") ? pass : stack;
 	pthread_t t[3];
 	int n = work == pass ? 2 : 3;
