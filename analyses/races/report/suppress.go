@@ -15,7 +15,7 @@ var (
 	errRuleFile = errs.Define("races-suppressions-unreadable",
 		"the suppressions {file} cannot be read",
 		"The rest of the sentence is the system's.",
-		"Give --suppress a file with a rule a line (docs/races.md).")
+		"Give heddle races --suppress FILE a file with a rule a line (docs/races.md).")
 	errRule = errs.Define("races-suppression",
 		"{file}:{line}: {rule} is no suppression: {problem}",
 		"A line of the file has neither a rule nor a comment.",

@@ -27,7 +27,7 @@ var (
 		"Record a shorter run.")
 	errSegments = errs.Define("races-of-too-many-releases",
 		"a thread of the run releases something more often than 4294967294 times, so its races cannot be told",
-		"The race detector numbers the parts of a thread's run between its releases. With --atomic-words order each store to a word of atomic instructions is a release.",
+		"The race detector numbers the parts of a thread's run between its releases. With heddle races --atomic-words order each store to a word of atomic instructions is a release.",
 		"Look at a shorter run.")
 	errStamps = errs.Define("races-in-inconsistent-trace",
 		"the trace is inconsistent: thread {thread} does something at event {event} before it starts",
