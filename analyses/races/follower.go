@@ -77,10 +77,22 @@ func (f *Follower) OrderByWords() { f.c.words = true }
 type Code struct{ Start, End uint64 }
 
 // SetAtomicCode says, for OrderByWords, that accesses of a process by these instructions are atomic ones: of atomic
-// loads and stores that are plain ones in machine code. The ranges do not overlap.
+// loads and stores that are plain ones in machine code.
 func (s *Space) SetAtomicCode(list []Code) {
-	list = slices.SortedFunc(slices.Values(list), func(a, b Code) int { return cmp.Compare(a.Start, b.Start) })
+	list = joinCode(list)
 	C.races_set_code(s.c, (*C.struct_races_code)(unsafe.Pointer(unsafe.SliceData(list))), C.size_t(len(list)))
+}
+
+// joinCode lists the same code by address and without overlaps.
+func joinCode(list []Code) (joined []Code) {
+	for _, c := range slices.SortedFunc(slices.Values(list), func(a, b Code) int { return cmp.Compare(a.Start, b.Start) }) {
+		if n := len(joined); n > 0 && c.Start <= joined[n-1].End {
+			joined[n-1].End = max(joined[n-1].End, c.End)
+			continue
+		}
+		joined = append(joined, c)
+	}
+	return joined
 }
 
 // Accesses counts the accesses that the detector got, and Skipped the others.

@@ -406,3 +406,11 @@ func TestIntervals(t *testing.T) {
 		}
 	}
 }
+
+// TestJoinCode: ranges that overlap or touch become one, whatever their order.
+func TestJoinCode(t *testing.T) {
+	got := joinCode([]Code{{30, 40}, {0, 10}, {5, 8}, {10, 12}, {35, 50}, {60, 61}})
+	if want := []Code{{0, 12}, {30, 50}, {60, 61}}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}

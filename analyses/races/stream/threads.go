@@ -124,9 +124,8 @@ func (x *Run) handleMapping(e *event.Mapping) error {
 		x.orderByWords()
 	}
 	if x.words && x.options.AtomicCode != nil {
-		if code := x.options.AtomicCode(e); len(code) > 0 {
-			p.setAtomicCode(append(p.code, code...))
-		}
+		old := slices.DeleteFunc(p.code, func(c races.Code) bool { return c.Start-uint64(e.Addr) < e.Size })
+		p.setAtomicCode(append(old, x.options.AtomicCode(e)...))
 	}
 	return nil
 }
