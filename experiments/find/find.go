@@ -3,6 +3,7 @@ package find
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"io"
 	"math/bits"
@@ -79,6 +80,7 @@ type search struct {
 	limits   limits
 	profiler *stage
 	workers  []worker
+	outputs  map[[sha256.Size]byte]int // places in the report's outputs
 	report   Report
 }
 
@@ -172,6 +174,7 @@ func (s *search) carryOut(ctx context.Context) error {
 		for i, x := range list {
 			s.report.Tried++
 			s.report.Points = max(s.report.Points, x.points)
+			s.noteOutput(first+i, x.printed)
 			if x.failed {
 				return s.keepFailure(first+i, x)
 			}
@@ -251,6 +254,7 @@ type execution struct {
 	failure          machine.Failure
 	points, switches uint64
 	instructions     uint64 // of the whole run
+	printed          printed
 }
 
 // runBatch executes the schedules from first to next, next excluded, and returns the results up to the
@@ -340,6 +344,7 @@ func (s *search) finish(ctx context.Context, stage *stage, plan *schedule) (x ex
 		return x, err
 	}
 	x = execution{done: true, points: stage.policy.Points(), switches: stage.policy.Switches(), instructions: stage.m.Instructions()}
+	x.printed = newPrinted(stage.stdout.Bytes())
 	x.failure, x.failed, err = stage.failure(s.report.Accepted)
 	if err == nil && !x.failed && s.isWrong(stage.stdout.Bytes()) {
 		x.failure, x.failed = wrongOutput, true

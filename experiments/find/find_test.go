@@ -109,6 +109,25 @@ func TestProgramsOfTheSuite(t *testing.T) {
 	}
 }
 
+// A program that prints what it has read shows the outcome of store buffering as an output of its own, which only TSO
+// has.
+func TestOutputsAreTold(t *testing.T) {
+	program := gcctest.File(t, "testdata/printing.c", "-O1", "-pthread")
+	under := map[string]string{}
+	for _, o := range searchSome(t, program, 2).Outputs {
+		under[o.Text] = o.Kind.Model.String()
+	}
+	want := map[string]string{"01\n": "sc", "10\n": "sc", "11\n": "sc", "00\n": "tso"}
+	for text, model := range want {
+		if got, seen := under[text]; !seen || model == "tso" && got != model {
+			t.Errorf("%q is first seen under %q, want %s", text, got, model)
+		}
+	}
+	if len(under) != len(want) {
+		t.Errorf("outputs: %v", under)
+	}
+}
+
 // TestReportDoesNotDependOnWorkers: one worker and three have equal reports, of a search that finds a
 // failure and of one that finds none.
 func TestReportDoesNotDependOnWorkers(t *testing.T) {

@@ -33,6 +33,10 @@ type Report struct {
 	// Counts has the numbers of schedules of each kind, in the order in which the kinds have their
 	// turns.
 	Counts []Count
+	// Outputs are the different standard outputs of schedules, in the order in which they were first seen, up to a
+	// number; OtherOutputs is the number of schedules that ended with others.
+	Outputs      []Output
+	OtherOutputs int
 	// Ended is why the search was cut short, or empty.
 	Ended string
 	// Trace is the file with the recording of the failing run.
@@ -100,7 +104,7 @@ func (r *Report) Write(w io.Writer) error {
 	if err == nil {
 		err = r.writeCounts(w)
 	}
-	for _, x := range r.bounds() {
+	for _, x := range slices.Concat(r.bounds(), r.outputLines()) {
 		print("%s", x)
 	}
 	return err
