@@ -154,6 +154,7 @@ struct direct_blocks {
   struct direct_event *events;
   struct direct_place *places;
   struct heddle_mem_access *accesses;
+  uint16_t cost_most;            // of a block that has been made
   uint64_t *apart;               // by address, modulo UNIT_CACHE: where all blocks check each access on its own
 };
 

@@ -312,7 +312,7 @@ bool direct_run_blocks(struct direct_engine *e) {
     if (next == NEXT_BLOCK && epoch == e->units.epoch) connect(e, b);
     int64_t instructions = least(direct_free_instructions(e), b->pauses ? before_pause(e) : INT64_MAX);
     if (b->n > instructions || b->cost > e->cycles_left) return ran;
-    int64_t cycles = least(least(instructions, e->cycles_left) - BLOCK_COST, GRANT_MOST);
+    int64_t cycles = least(least(instructions, e->cycles_left) - e->blocks->cost_most, GRANT_MOST);
     if (e->log.what) {
       cycles = least(cycles, direct_log_room(e));
       direct_log_begin(e, cycles);
