@@ -237,7 +237,7 @@ static void write_bits(struct direct_log *log, struct bits *b) {
 }
 
 // Adds groups of eight bytes of outcomes, as long as they have no indirect branch. Returns the next byte.
-static __attribute__((target("bmi2"))) const uint8_t *add_groups(struct bits *b, const uint8_t *p, const uint8_t *end) {
+static __attribute__((target("bmi2,popcnt"))) const uint8_t *add_groups(struct bits *b, const uint8_t *p, const uint8_t *end) {
   for (; p - end >= 8; p -= 8) {
     uint64_t group, below;
     memcpy(&group, p - 7, sizeof group);
