@@ -131,5 +131,5 @@ func directTSO(s *setting) (result, error) {
 
 func directRaces(s *setting) (result, error) {
 	return s.inProcessorTime("races of pbzip2 -p2, in times of helgrind's", 1,
-		s.onDirect([]string{"races"}, s.pbzip2()...), slices.Concat([]string{"valgrind", "-q", "--log-file=" + filepath.Join(s.dir, "helgrind.log"), "--tool=helgrind"}, s.pbzip2()))
+		s.onDirect([]string{"races", "-o", filepath.Join(s.dir, "races")}, s.pbzip2()...), slices.Concat([]string{"valgrind", "-q", "--log-file=" + filepath.Join(s.dir, "helgrind.log"), "--tool=helgrind"}, s.pbzip2()))
 }
