@@ -112,7 +112,7 @@ func TestProgramsOfTheSuite(t *testing.T) {
 // A program that prints what it has read shows the outcome of store buffering as an output of its own, which only TSO
 // has.
 func TestOutputsAreTold(t *testing.T) {
-	program := gcctest.File(t, "testdata/printing.c", "-O1", "-pthread")
+	program := gcctest.File(t, "testdata/buffering.c", "-DPRINT")
 	under := map[string]string{}
 	for _, o := range searchSome(t, program, 2).Outputs {
 		under[o.Text] = o.Kind.Model.String()
