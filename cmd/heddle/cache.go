@@ -14,6 +14,7 @@ import (
 
 	"github.com/heddle-dmt/heddle/analyses/preconditions"
 	"github.com/heddle-dmt/heddle/analyses/symbolic"
+	"github.com/heddle-dmt/heddle/cmd/heddle/command"
 	"github.com/heddle-dmt/heddle/experiments/tern"
 	"github.com/heddle-dmt/heddle/experiments/tern/cache"
 	"github.com/heddle-dmt/heddle/internal/cli"
@@ -95,7 +96,7 @@ func (f *cacheFlags) check(flags *pflag.FlagSet) error {
 		}
 	}
 	if f.memoize != memoizeOff && f.memoize != memoizeOnline && f.memoize != memoizeShadow {
-		return errFlag.New("memoize", quote(f.memoize), "off, online, shadow")
+		return command.ErrFlag.New("memoize", quote(f.memoize), "off, online, shadow")
 	}
 	return f.checkVariables()
 }
@@ -104,7 +105,7 @@ func (f *cacheFlags) check(flags *pflag.FlagSet) error {
 func (f *cacheFlags) checkVariables() error {
 	for _, name := range f.variables {
 		if name == "" || strings.Contains(name, "=") {
-			return errFlag.New("input-variable", quote(name), "names of variables")
+			return command.ErrFlag.New("input-variable", quote(name), "names of variables")
 		}
 	}
 	return nil
@@ -168,7 +169,7 @@ func (a *app) reuse(ctx context.Context, c machine.Config, f runFlags, store *ca
 func (a *app) memoize(ctx, limited context.Context, c machine.Config, f runFlags, store *cache.Cache) (*machine.Result, error) {
 	file, err := os.CreateTemp("", "heddle-memoize-")
 	if err != nil {
-		return nil, errTemporary.Wrap(reason(err))
+		return nil, errTemporary.Wrap(command.Reason(err))
 	}
 	defer os.Remove(file.Name())
 	defer file.Close()
@@ -209,7 +210,7 @@ func spool(c *machine.Config) (clean func(), err error) {
 	}
 	file, err := os.CreateTemp("", "heddle-stdin-")
 	if err != nil {
-		return func() {}, errTemporary.Wrap(reason(err))
+		return func() {}, errTemporary.Wrap(command.Reason(err))
 	}
 	clean = func() {
 		_ = file.Close() // it is not needed any more
@@ -217,9 +218,9 @@ func spool(c *machine.Config) (clean func(), err error) {
 	}
 	in := &failingReader{from: c.Stdin}
 	if _, err := io.Copy(file, in); in.err != nil {
-		return clean, errOwnStdin.Wrap(reason(in.err))
+		return clean, errOwnStdin.Wrap(command.Reason(in.err))
 	} else if err != nil {
-		return clean, errTemporary.Wrap(reason(err))
+		return clean, errTemporary.Wrap(command.Reason(err))
 	}
 	c.Stdin, c.Hidden = file, append(c.Hidden, file.Name())
 	return clean, rewind(c)
@@ -239,7 +240,7 @@ func (a *app) cacheCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "cache",
 		Short: "Schedules and the inputs that may follow them",
-		Args:  ofCommands,
+		Args:  command.OfCommands,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	list := &cobra.Command{
@@ -269,7 +270,7 @@ func (a *app) cacheCommand() *cobra.Command {
 func files(n int) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) != n {
-			return errUsage.New(fmt.Sprintf("names needed: %d, given: %d", n, len(args)), c.CommandPath())
+			return command.ErrUsage.New(fmt.Sprintf("names needed: %d, given: %d", n, len(args)), c.CommandPath())
 		}
 		return nil
 	}
@@ -302,9 +303,9 @@ preconditions to a cache. What the program prints is left out.`,
 func (a *app) cacheAdd(ctx context.Context, flags *pflag.FlagSet, f runFlags, args []string) error {
 	switch {
 	case f.cache.dir == "":
-		return errUsage.New("no cache is named: --cache DIR is needed", "heddle cache add")
+		return command.ErrUsage.New("no cache is named: --cache DIR is needed", "heddle cache add")
 	case len(args) == 0:
-		return errUsage.New("no program is named", "heddle cache add")
+		return command.ErrUsage.New("no program is named", "heddle cache add")
 	}
 	if err := f.cache.checkVariables(); err != nil {
 		return err
@@ -342,7 +343,7 @@ func (a *app) cacheAdd(ctx context.Context, flags *pflag.FlagSet, f runFlags, ar
 func (a *app) addRun(ctx context.Context, c machine.Config, f runFlags, store *cache.Cache) error {
 	file, err := os.CreateTemp("", "heddle-memoize-")
 	if err != nil {
-		return errTemporary.Wrap(reason(err))
+		return errTemporary.Wrap(command.Reason(err))
 	}
 	defer os.Remove(file.Name())
 	defer file.Close()

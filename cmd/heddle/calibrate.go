@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/heddle-dmt/heddle/cmd/heddle/calibrate"
+	"github.com/heddle-dmt/heddle/cmd/heddle/command"
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/internal/job"
 	"github.com/heddle-dmt/heddle/internal/outfile"
@@ -27,7 +28,7 @@ func (a *app) calibrateCommand() *cobra.Command {
 programs that are compiled here, and print what was measured beside the defaults.
 With -o the costs are written to a file that 'heddle run --costs' takes; no run
 depends on the host unless it is given such a file. Measure on a quiet host.`,
-		Args: noArgs,
+		Args: command.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return a.calibrate(c.Context(), output, repetitions) },
 	}
 	c.Flags().StringVarP(&output, "output", "o", "", "write the costs to `FILE`")
@@ -37,7 +38,7 @@ depends on the host unless it is given such a file. Measure on a quiet host.`,
 
 func (a *app) calibrate(ctx context.Context, output string, repetitions int) error {
 	if repetitions < 1 || repetitions > 1000 {
-		return errFlag.New("repetitions", repetitions, "1 to 1000")
+		return command.ErrFlag.New("repetitions", repetitions, "1 to 1000")
 	}
 	if err := checkWritable(output); err != nil {
 		return err
@@ -52,7 +53,7 @@ func (a *app) calibrate(ctx context.Context, output string, repetitions int) err
 	}
 	err = outfile.Write(output, func(w io.Writer) error { return calibrate.Write(w, processorName(os.ReadFile), list) })
 	if err != nil {
-		return errWriteFile.Wrap(err, output)
+		return command.ErrWriteFile.Wrap(err, output)
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/heddle-dmt/heddle/cmd/heddle/command"
 	"github.com/heddle-dmt/heddle/experiments/sweep"
 	"github.com/heddle-dmt/heddle/experiments/sweep/table"
 	"github.com/heddle-dmt/heddle/internal/errs"
@@ -23,7 +24,7 @@ func (a *app) experimentCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "experiment",
 		Short: "Sweep programs over a grid of parameters",
-		Args:  ofCommands,
+		Args:  command.OfCommands,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(a.experimentRunCommand(), a.experimentTableCommand(), a.experimentValidateCommand(), a.experimentInitCommand())
@@ -38,7 +39,7 @@ func (a *app) experimentRunCommand() *cobra.Command {
 		Long: `Carry out the runs of an experiment that are not stored yet, each in a process of
 its own, and store results as they finish. After an interruption the same
 command continues where it stopped.`,
-		Args: oneFile,
+		Args: command.OneFile,
 		RunE: func(c *cobra.Command, args []string) error { return a.experimentRun(c.Context(), args[0], o) },
 	}
 	addStoreFlag(c, &o)
@@ -79,7 +80,7 @@ func (a *app) experimentTableCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "table FILE.yaml",
 		Short: "Print the stored results of an experiment, grouped over seeds",
-		Args:  oneFile,
+		Args:  command.OneFile,
 		RunE: func(_ *cobra.Command, args []string) error {
 			if !slices.Contains(table.Formats(), format) {
 				return errTableFormat.New(fmt.Sprintf("%q", format), strings.Join(table.Formats(), ", "))
@@ -106,7 +107,7 @@ func (a *app) experimentValidateCommand() *cobra.Command {
 		Short: "Check experiment files without running anything",
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return errUsage.New("no file is named", c.CommandPath())
+				return command.ErrUsage.New("no file is named", c.CommandPath())
 			}
 			return nil
 		},
@@ -127,7 +128,7 @@ func (a *app) experimentInitCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "init FILE.yaml",
 		Short: "Write a commented example of an experiment file",
-		Args:  oneFile,
+		Args:  command.OneFile,
 		RunE:  func(_ *cobra.Command, args []string) error { return sweep.WriteExample(args[0]) },
 	}
 }

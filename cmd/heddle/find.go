@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/heddle-dmt/heddle/cmd/heddle/command"
 	"github.com/heddle-dmt/heddle/experiments/find"
 	"github.com/heddle-dmt/heddle/internal/cli"
 	"github.com/heddle-dmt/heddle/memmodel"
@@ -75,25 +76,25 @@ func (f *findFlags) check() error {
 	o := &f.options
 	switch {
 	case o.Schedules < 1:
-		return errFlag.New("schedules", o.Schedules, "a whole number from 1 on")
+		return command.ErrFlag.New("schedules", o.Schedules, "a whole number from 1 on")
 	case o.Workers < 1:
-		return errFlag.New("workers", o.Workers, "a whole number from 1 on")
+		return command.ErrFlag.New("workers", o.Workers, "a whole number from 1 on")
 	case o.Time < 0:
-		return errFlag.New("time", o.Time, "a duration that is not negative, such as 90s; 0 means no limit")
+		return command.ErrFlag.New("time", o.Time, "a duration that is not negative, such as 90s; 0 means no limit")
 	case len(f.models) == 0:
-		return errFlag.New("model", quote(""), "memory models: "+strings.Join(memmodel.Names(), ", "))
+		return command.ErrFlag.New("model", quote(""), "memory models: "+strings.Join(memmodel.Names(), ", "))
 	}
 	for _, name := range f.models {
 		model, known := memmodel.Parse(name)
 		if !known {
-			return errFlag.New("model", quote(name), strings.Join(memmodel.Names(), ", "))
+			return command.ErrFlag.New("model", quote(name), strings.Join(memmodel.Names(), ", "))
 		}
 		o.Models = append(o.Models, model)
 	}
 	if f.expect != "" {
 		var err error
 		if o.Expect, err = os.ReadFile(f.expect); err != nil {
-			return errReadFile.Wrap(reason(err), f.expect)
+			return command.ErrReadFile.Wrap(command.Reason(err), f.expect)
 		}
 	}
 	return checkWritable(o.Trace)

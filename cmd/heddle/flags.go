@@ -11,11 +11,11 @@ import (
 	"github.com/spf13/pflag"
 	"github.com/spf13/viper"
 
+	"github.com/heddle-dmt/heddle/cmd/heddle/command"
 	"github.com/heddle-dmt/heddle/cmd/heddle/flagvalue"
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/emu/engines"
 	"github.com/heddle-dmt/heddle/internal/cli"
-	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/internal/job"
 	"github.com/heddle-dmt/heddle/internal/shellword"
 	"github.com/heddle-dmt/heddle/internal/yamlfile"
@@ -23,11 +23,6 @@ import (
 	"github.com/heddle-dmt/heddle/memmodel/storebuffer"
 	"github.com/heddle-dmt/heddle/sched"
 )
-
-var errFlag = errs.Define("flag-wrong-value",
-	"--{flag} is {found}; allowed: {allowed}",
-	"A flag was given a value that it does not take.",
-	"Use a value that the sentence allows.")
 
 // The titles of the groups of flags, in the order of the help.
 const (
@@ -206,7 +201,7 @@ func explain(wrong *job.FieldError, flags *pflag.FlagSet, config string, file *y
 	field, _, _ := strings.Cut(wrong.Field, "[")
 	for _, f := range machineFlags {
 		if f.field == field && (flags.Changed(f.name) || config == "") {
-			return errFlag.New(f.name, wrong.Found, wrong.Allowed)
+			return command.ErrFlag.New(f.name, wrong.Found, wrong.Allowed)
 		}
 	}
 	return file.Wrong(wrong.Field, wrong.Found, wrong.Allowed)

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/heddle-dmt/heddle/cmd/heddle/command"
 	"github.com/heddle-dmt/heddle/experiments/frost"
 	"github.com/heddle-dmt/heddle/internal/cli"
 	"github.com/heddle-dmt/heddle/internal/machine"
@@ -38,7 +39,7 @@ func (a *app) frostCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "frost",
 		Short: "Detect and survive data races by complementary schedules",
-		Args:  ofCommands,
+		Args:  command.OfCommands,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(a.frostRunCommand())
@@ -106,12 +107,12 @@ func (f *frostFlags) defineOutput(flags *pflag.FlagSet) {
 func (a *app) frostRun(ctx context.Context, flags *pflag.FlagSet, f *frostFlags, args []string) error {
 	if f.noHeuristic {
 		if flags.Changed("heuristic") {
-			return errUsage.New("--heuristic and --no-heuristic exclude each other", "heddle frost run")
+			return command.ErrUsage.New("--heuristic and --no-heuristic exclude each other", "heddle frost run")
 		}
 		f.options.Heuristic = frost.None
 	}
 	if w := f.options.Wrong(); w != nil {
-		return errFlag.New(w.Name, w.Found, w.Allowed)
+		return command.ErrFlag.New(w.Name, w.Found, w.Allowed)
 	}
 	if err := checkTimeLimit(f.timeLimit); err != nil {
 		return err
@@ -175,7 +176,7 @@ func (a *app) frostReport(ctx context.Context, f *frostFlags, r *frost.Report) e
 			continue
 		}
 		if err := outfile.Write(x.path, x.write); err != nil {
-			return errWriteFile.Wrap(err, x.path)
+			return command.ErrWriteFile.Wrap(err, x.path)
 		}
 	}
 	switch r.Verdict {
@@ -209,7 +210,7 @@ func checkWritable(path string) error {
 		return nil
 	}
 	if err := outfile.Check(path); err != nil {
-		return errWriteFile.Wrap(err, path)
+		return command.ErrWriteFile.Wrap(err, path)
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/heddle-dmt/heddle/cmd/heddle/command"
 	"github.com/heddle-dmt/heddle/internal/job"
 	"github.com/heddle-dmt/heddle/sched"
 	"github.com/heddle-dmt/heddle/sched/dmt"
@@ -49,41 +50,23 @@ func (a *app) sayUnused(flag, policy string, users []string) {
 	}
 }
 
-// A dependence is a flag that has an effect only with one of other flags.
-type dependence struct {
-	flag string
-	on   []string
-}
-
 // recordDependences are the dependences of the flags of recordings.
-var recordDependences = []dependence{
-	{"atomics", []string{"sync", "races", "all"}},
-	{"heap", []string{"sync", "races", "all"}},
-	{"sync-list", []string{"sync", "races", "all"}},
-	{"pt-period", []string{"pt", "all"}},
-	{"pt-ret-compression", []string{"pt", "all"}},
-	{"pt-tsc", []string{"pt", "all"}},
-	{"pt-mtc", []string{"pt", "all"}},
-	{"pt-cyc", []string{"pt", "all"}},
-	{"memory-thread", []string{"memory", "races", "all"}},
-	{"memory-data", []string{"memory", "races", "all"}},
-	{"memory-code", []string{"memory", "races", "all"}},
+var recordDependences = []command.Dependence{
+	{Flag: "atomics", On: []string{"sync", "races", "all"}},
+	{Flag: "heap", On: []string{"sync", "races", "all"}},
+	{Flag: "sync-list", On: []string{"sync", "races", "all"}},
+	{Flag: "pt-period", On: []string{"pt", "all"}},
+	{Flag: "pt-ret-compression", On: []string{"pt", "all"}},
+	{Flag: "pt-tsc", On: []string{"pt", "all"}},
+	{Flag: "pt-mtc", On: []string{"pt", "all"}},
+	{Flag: "pt-cyc", On: []string{"pt", "all"}},
+	{Flag: "memory-thread", On: []string{"memory", "races", "all"}},
+	{Flag: "memory-data", On: []string{"memory", "races", "all"}},
+	{Flag: "memory-code", On: []string{"memory", "races", "all"}},
 }
-
-// litmusDependences are those of heddle litmus.
-var litmusDependences = []dependence{{"seed", []string{"random"}}}
 
 // reproduceDependences are those of heddle reproduce.
-var reproduceDependences = []dependence{{"checkpoint-every", []string{"checkpoint"}}}
-
-// sayMissing says which flags have no effect because none of the flags that they depend on is given.
-func (a *app) sayMissing(flags *pflag.FlagSet, dependences []dependence) {
-	for _, d := range dependences {
-		if flags.Changed(d.flag) && !slices.ContainsFunc(d.on, flags.Changed) {
-			a.say("--%s has no effect without --%s", d.flag, d.on[0])
-		}
-	}
-}
+var reproduceDependences = []command.Dependence{{Flag: "checkpoint-every", On: []string{"checkpoint"}}}
 
 // sayForeign says that the flags of the command line that are not among those of own have no effect
 // on the object of the command.

@@ -22,6 +22,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/heddle-dmt/heddle/cmd/heddle/command"
+	"github.com/heddle-dmt/heddle/cmd/heddle/litmus"
+	"github.com/heddle-dmt/heddle/cmd/heddle/traces"
 	"github.com/heddle-dmt/heddle/experiments/sweep"
 	"github.com/heddle-dmt/heddle/internal/cli"
 	"github.com/heddle-dmt/heddle/internal/errs"
@@ -35,10 +38,6 @@ import (
 const exitFailure = 125
 
 var (
-	errUsage = errs.Define("usage",
-		"{problem}; see `{command} --help`",
-		"The command line has an unknown flag, a value that its flag does not take, or a missing or superfluous argument.",
-		"Correct the command line; the help lists flags and their values. The arguments of the guest program come after `--`.")
 	errOwnOutput = errs.Define("own-output-lost",
 		"standard output cannot be written",
 		"The disk is full, or the descriptor is closed or not open for writing.",
@@ -119,7 +118,7 @@ func (a *app) execute(ctx context.Context, args []string) (status int) {
 	}
 	for _, err := range parts(err) {
 		if own.Err != nil && errors.Is(err, own.Err) {
-			err = errOwnOutput.Wrap(reason(err))
+			err = errOwnOutput.Wrap(command.Reason(err))
 		}
 		a.say("%v", job.Explained(err))
 	}
@@ -167,6 +166,11 @@ func (a *app) say(format string, args ...any) {
 	case <-done:
 	case <-time.After(writeGrace):
 	}
+}
+
+// output is what commands of other packages use of a.
+func (a *app) output() command.Output {
+	return command.Output{Stdout: a.stdout, Say: a.say, Exit: func(status int) { a.status = status }}
 }
 
 // interruption is the cause of a context that a signal cancelled.
@@ -228,9 +232,9 @@ bit; another seed gives another interleaving.`,
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		problem := cli.ExplainFlagError(c, err)
 		if problem.Flag != "" {
-			return errFlag.New(problem.Flag, problem.Found, problem.Allowed)
+			return command.ErrFlag.New(problem.Flag, problem.Found, problem.Allowed)
 		}
-		return errUsage.New(problem.Text, c.CommandPath())
+		return command.ErrUsage.New(problem.Text, c.CommandPath())
 	})
 	root.SetHelpFunc(func(c *cobra.Command, _ []string) { cli.WriteHelp(c.OutOrStdout(), c) })
 	root.SetUsageFunc(func(c *cobra.Command) error {
@@ -239,13 +243,13 @@ bit; another seed gives another interleaving.`,
 	})
 	root.AddCommand(a.commands(args)...)
 	// An unknown command is an error that cobra makes itself.
-	root.Args = ofCommands
+	root.Args = command.OfCommands
 	root.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
 	root.SetHelpCommand(helpCommand())
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {
 		if c.Name() == "completion" {
-			c.Args = ofCommands
+			c.Args = command.OfCommands
 			c.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
 		}
 	}
@@ -266,11 +270,11 @@ func (a *app) commands(args []string) (all []*cobra.Command) {
 		{"minimize", a.minimizeCommand},
 		{"reproduce", a.reproduceCommand},
 		{"frost", a.frostCommand},
-		{"trace", a.traceCommand},
+		{"trace", func() *cobra.Command { return traces.Command(a.output()) }},
 		{"experiment", a.experimentCommand},
 		{"schedule", a.scheduleCommand},
 		{"cache", a.cacheCommand},
-		{"litmus", a.litmusCommand},
+		{"litmus", func() *cobra.Command { return litmus.Command(a.output()) }},
 		{"races", a.racesCommand},
 		{"syscalls", a.syscallsCommand},
 		{"calibrate", a.calibrateCommand},
@@ -288,15 +292,6 @@ func (a *app) commands(args []string) (all []*cobra.Command) {
 	return all
 }
 
-// ofCommands, noArgs and oneFile check positional arguments. ofCommands is for a command that has
-// commands: an argument is an unknown one.
-func ofCommands(c *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return errUsage.New(cli.UnknownCommand(c, args[0]), c.CommandPath())
-	}
-	return nil
-}
-
 // helpCommand prints the help of a command.
 func helpCommand() *cobra.Command {
 	return &cobra.Command{
@@ -307,33 +302,11 @@ func helpCommand() *cobra.Command {
 			for _, name := range args {
 				i := slices.IndexFunc(found.Commands(), func(sub *cobra.Command) bool { return sub.Name() == name || sub.HasAlias(name) })
 				if i < 0 {
-					return errUsage.New(cli.UnknownCommand(found, name), found.CommandPath())
+					return command.ErrUsage.New(cli.UnknownCommand(found, name), found.CommandPath())
 				}
 				found = found.Commands()[i]
 			}
 			return found.Help()
 		},
 	}
-}
-
-func noArgs(c *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return errUsage.New(fmt.Sprintf("unexpected argument %q", args[0]), c.CommandPath())
-	}
-	return nil
-}
-
-// oneName checks that there is one argument, which names a thing.
-func oneName(c *cobra.Command, args []string, thing string) error {
-	switch len(args) {
-	case 0:
-		return errUsage.New("no "+thing+" is named", c.CommandPath())
-	case 1:
-		return nil
-	}
-	return errUsage.New(fmt.Sprintf("%d %ss are named where one is needed", len(args), thing), c.CommandPath())
-}
-
-func oneFile(c *cobra.Command, args []string) error {
-	return oneName(c, args, "file")
 }

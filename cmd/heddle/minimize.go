@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/heddle-dmt/heddle/cmd/heddle/command"
 	"github.com/heddle-dmt/heddle/experiments/minimize"
 	schedminimize "github.com/heddle-dmt/heddle/sched/minimize"
 )
@@ -38,7 +39,7 @@ keeps the best so far.`,
 		Example: `  heddle record -o failing.trace --model tso --sched random --quantum 20 -- ./dekker
   heddle minimize -o short.trace failing.trace
   heddle replay short.trace`,
-		Args: oneFile,
+		Args: command.OneFile,
 		RunE: func(c *cobra.Command, args []string) error { return a.minimize(c.Context(), f, args[0]) },
 	}
 	flags := c.Flags()
@@ -54,10 +55,10 @@ keeps the best so far.`,
 // minimize carries out `heddle minimize`.
 func (a *app) minimize(ctx context.Context, f minimizeFlags, path string) error {
 	if f.output == "" {
-		return errNoOutput.New()
+		return command.ErrNoOutput.New()
 	}
 	if f.runs < 0 {
-		return errFlag.New("runs", f.runs, "a whole number, not negative")
+		return command.ErrFlag.New("runs", f.runs, "a whole number, not negative")
 	}
 	for _, path := range []string{f.output, f.perfetto} {
 		if err := checkWritable(path); err != nil {
@@ -68,7 +69,7 @@ func (a *app) minimize(ctx context.Context, f minimizeFlags, path string) error 
 	if f.stdout != "" {
 		var err error
 		if o.Stdout, err = os.ReadFile(f.stdout); err != nil {
-			return errReadFile.Wrap(reason(err), f.stdout)
+			return command.ErrReadFile.Wrap(command.Reason(err), f.stdout)
 		}
 	}
 	if err := a.sayDamage(path); err != nil {

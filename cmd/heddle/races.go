@@ -10,6 +10,7 @@ import (
 
 	"github.com/heddle-dmt/heddle/analyses/races"
 	racereport "github.com/heddle-dmt/heddle/analyses/races/report"
+	"github.com/heddle-dmt/heddle/cmd/heddle/command"
 	"github.com/heddle-dmt/heddle/internal/cli"
 	"github.com/heddle-dmt/heddle/recorder/trace"
 )
@@ -51,7 +52,7 @@ standard output has the report. docs/races.md describes the report.`,
 			if c.ArgsLenAtDash() == 0 && len(args) > 0 {
 				return a.racesOfProgram(c.Context(), c.Flags(), f, run, args)
 			}
-			if err := oneFile(c, args); err != nil {
+			if err := command.OneFile(c, args); err != nil {
 				return err
 			}
 			own := pflag.NewFlagSet("", pflag.ContinueOnError)
@@ -59,7 +60,7 @@ standard output has the report. docs/races.md describes the report.`,
 			if !run.quiet {
 				a.sayForeign(c.Flags(), own, "a trace, only on a program that is run")
 			}
-			return a.exportTo(f.output, func(out io.Writer) error { return a.races(out, f, args[0], args[0]) })
+			return a.output().ExportTo(f.output, func(out io.Writer) error { return a.races(out, f, args[0], args[0]) })
 		},
 	}
 	flags := c.Flags()
@@ -90,34 +91,34 @@ func (f *racesFlags) options() (o racereport.Options, err error) {
 	o = racereport.Options{Benign: racereport.Benign(f.benign), Words: racereport.Words(f.words), Library: f.library, Limit: f.limit, Verbose: f.verbose}
 	var known bool
 	if o.Order, known = racereport.Modes[f.mode]; !known {
-		return o, errFlag.New("mode", quote(f.mode), "hb, schedule")
+		return o, command.ErrFlag.New("mode", quote(f.mode), "hb, schedule")
 	}
 	switch o.Benign {
 	case racereport.Keep, racereport.Mark, racereport.Prune:
 	default:
-		return o, errFlag.New("benign", quote(f.benign), "keep, mark, prune")
+		return o, command.ErrFlag.New("benign", quote(f.benign), "keep, mark, prune")
 	}
 	switch o.Words {
 	case racereport.RaceWords, racereport.AutoWords:
 	case racereport.OrderWords:
 		if o.Order != races.HappensBefore {
-			return o, errFlag.New("atomic-words", f.words+" with --mode "+f.mode, "race, auto; mode hb orders by words")
+			return o, command.ErrFlag.New("atomic-words", f.words+" with --mode "+f.mode, "race, auto; mode hb orders by words")
 		}
 	default:
-		return o, errFlag.New("atomic-words", quote(f.words), "race, order, auto")
+		return o, command.ErrFlag.New("atomic-words", quote(f.words), "race, order, auto")
 	}
 	if f.limit < 0 {
-		return o, errFlag.New("limit", f.limit, "0 or more")
+		return o, command.ErrFlag.New("limit", f.limit, "0 or more")
 	}
 	if f.exitCode < 0 || f.exitCode > 255 {
-		return o, errFlag.New("error-exitcode", f.exitCode, "0 to 255")
+		return o, command.ErrFlag.New("error-exitcode", f.exitCode, "0 to 255")
 	}
 	for _, list := range []struct {
 		flag  string
 		texts []string
 		into  *[]racereport.Range
 	}{{"data", f.data, &o.Data}, {"code", f.code, &o.Code}} {
-		ranges, err := addresses(list.flag, list.texts)
+		ranges, err := command.Addresses(list.flag, list.texts)
 		if err != nil {
 			return o, err
 		}
@@ -135,7 +136,7 @@ func (a *app) races(out io.Writer, f racesFlags, path, name string) error {
 	if err != nil {
 		return err
 	}
-	return withTrace(path, func(r *trace.Reader) error {
+	return command.WithTrace(path, func(r *trace.Reader) error {
 		found, err := racereport.Make(name, r, o)
 		if err != nil {
 			return err
@@ -175,5 +176,5 @@ func (a *app) racesOfProgram(ctx context.Context, flags *pflag.FlagSet, f racesF
 	if err != nil {
 		return err
 	}
-	return a.exportTo(f.output, func(out io.Writer) error { return a.writeRaces(out, f, found) })
+	return a.output().ExportTo(f.output, func(out io.Writer) error { return a.writeRaces(out, f, found) })
 }

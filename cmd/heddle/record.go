@@ -5,40 +5,27 @@ import (
 	"context"
 	"errors"
 	"io"
-	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/heddle-dmt/heddle/cmd/heddle/command"
 	"github.com/heddle-dmt/heddle/emu/arch"
-	"github.com/heddle-dmt/heddle/emu/memlog"
 	"github.com/heddle-dmt/heddle/experiments/h3"
 	"github.com/heddle-dmt/heddle/experiments/peregrine"
 	"github.com/heddle-dmt/heddle/internal/cli"
 	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/internal/machine"
-	"github.com/heddle-dmt/heddle/internal/outfile"
 	"github.com/heddle-dmt/heddle/recorder"
 	"github.com/heddle-dmt/heddle/recorder/pt"
 	"github.com/heddle-dmt/heddle/recorder/syncops"
 	"github.com/heddle-dmt/heddle/recorder/trace"
 )
 
-var (
-	errNoOutput = errs.Define("record-without-output",
-		"no trace is named: -o TRACE is needed",
-		"heddle record was called without saying where the trace goes.",
-		"Name a file with -o.")
-	errPartOfTrace = errs.Define("part-of-trace",
-		"the part that was recorded until then is in {file}",
-		"The trace could not be written to its end, as the sentence before says. The file that had the trace's name was left as it was.",
-		"Read the part as any trace that is cut, or remove it.")
-	errNeedsOutput = errs.Define("recording-without-output",
-		"--{flag} is an option of recording, and no trace is named: -o TRACE is needed",
-		"heddle replay was called with an option of recording, but without a file for the trace.",
-		"Name a file with -o, or leave the flag out.")
-)
+var errNeedsOutput = errs.Define("recording-without-output",
+	"--{flag} is an option of recording, and no trace is named: -o TRACE is needed",
+	"heddle replay was called with an option of recording, but without a file for the trace.",
+	"Name a file with -o, or leave the flag out.")
 
 // recordFlags are the flags of `heddle record` and `heddle replay` that choose the recordings.
 type recordFlags struct {
@@ -92,7 +79,7 @@ func (f *recordFlags) recording(to io.Writer) (*machine.Record, error) {
 	r := &machine.Record{To: to, Listener: f.listener, Inputs: f.inputs || f.all}
 	if f.pt || f.all {
 		if f.ptMTC&(f.ptMTC-1) != 0 || f.ptMTC > 32768 {
-			return nil, errFlag.New("pt-mtc", f.ptMTC, "0, or a power of two up to 32768")
+			return nil, command.ErrFlag.New("pt-mtc", f.ptMTC, "0, or a power of two up to 32768")
 		}
 		r.PT = &pt.Config{
 			PSBPeriod: f.ptPeriod, RetCompression: f.ptRetCompression,
@@ -124,26 +111,11 @@ func (f *recordFlags) memoryConfig() (*recorder.MemoryConfig, error) {
 		c.Threads = append(c.Threads, arch.ThreadID(t))
 	}
 	var err error
-	if c.Data, err = addresses("memory-data", f.memoryData); err != nil {
+	if c.Data, err = command.Addresses("memory-data", f.memoryData); err != nil {
 		return nil, err
 	}
-	c.Code, err = addresses("memory-code", f.memoryCode)
+	c.Code, err = command.Addresses("memory-code", f.memoryCode)
 	return c, err
-}
-
-// addresses are ranges of addresses as flags have them.
-func addresses(flag string, texts []string) ([]memlog.Range, error) {
-	var list []memlog.Range
-	for _, text := range texts {
-		from, to, _ := strings.Cut(text, "-")
-		start, err := strconv.ParseUint(from, 0, 64)
-		end, endErr := strconv.ParseUint(to, 0, 64)
-		if err != nil || endErr != nil || start >= end {
-			return nil, errFlag.New(flag, quote(text), "FROM-TO, two addresses such as 0x401000-0x402000")
-		}
-		list = append(list, memlog.Range{Start: arch.Addr(start), End: arch.Addr(end)})
-	}
-	return list, nil
 }
 
 // check finds flags that have no effect.
@@ -159,34 +131,17 @@ func (f *recordFlags) check(flags *pflag.FlagSet) error {
 	return nil
 }
 
-// traceFile is the file that a trace goes to.
-type traceFile struct {
-	path string
-	file *outfile.File
-}
-
-func createTrace(path string) (*traceFile, error) {
-	file, err := outfile.Create(path)
+// sayDamage lists the damage of a trace whose undamaged part is used.
+func (a *app) sayDamage(path string) error {
+	r, err := trace.Open(path)
 	if err != nil {
-		return nil, errWriteFile.Wrap(err, path)
+		return err
 	}
-	return &traceFile{path, file}, nil
-}
-
-// finish completes the trace of a run that took place, and returns its size. A trace
-// that could not be written to its end is kept beside the name that it was to have.
-func (t *traceFile) finish() (size int64, err error) {
-	size = t.file.Size()
-	if t.file.Err() != nil {
-		if kept := t.file.Keep(); kept != "" {
-			return 0, errPartOfTrace.New(kept)
-		}
-		return 0, nil // the writer of the trace has reported it
+	for _, damage := range r.Damage() {
+		a.damaged = true
+		a.say("%v", damage)
 	}
-	if err := t.file.Commit(); err != nil {
-		return 0, errWriteFile.Wrap(err, t.path)
-	}
-	return size, nil
+	return r.Close()
 }
 
 func (a *app) recordCommand() *cobra.Command {
@@ -221,7 +176,7 @@ bit for bit. heddle trace shows, checks and exports traces.`,
 // record carries out `heddle record`.
 func (a *app) record(ctx context.Context, flags *pflag.FlagSet, f runFlags, rec recordFlags, args []string) (*machine.Result, error) {
 	if rec.output == "" && rec.listener == nil {
-		return nil, errNoOutput.New()
+		return nil, command.ErrNoOutput.New()
 	}
 	if err := checkTimeLimit(f.timeLimit); err != nil {
 		return nil, err
@@ -237,7 +192,7 @@ func (a *app) record(ctx context.Context, flags *pflag.FlagSet, f runFlags, rec 
 	}
 	defer stdin.Close()
 	if !f.quiet {
-		a.sayMissing(flags, recordDependences)
+		a.output().SayMissing(flags, recordDependences)
 	}
 	c := j.Config()
 	c.Stdin = stdin.Reader
@@ -278,14 +233,14 @@ func (a *app) recorded(ctx context.Context, f runFlags, rec recordFlags, c machi
 	if f.strace {
 		c.Strace = a.stderr
 	}
-	var to *traceFile
+	var to *command.TraceFile
 	if rec.output != "" {
-		if to, err = createTrace(rec.output); err != nil {
+		if to, err = command.CreateTrace(rec.output); err != nil {
 			return nil, err
 		}
-		defer to.file.Discard()
-		c.Outputs = append(c.Outputs, to.file.Names()...)
-		if c.Record, err = rec.recording(to.file); err != nil {
+		defer to.File.Discard()
+		c.Outputs = append(c.Outputs, to.File.Names()...)
+		if c.Record, err = rec.recording(to.File); err != nil {
 			return nil, err
 		}
 	} else if rec.listener != nil {
@@ -302,7 +257,7 @@ func (a *app) recorded(ctx context.Context, f runFlags, rec recordFlags, c machi
 	if to == nil {
 		return result, err
 	}
-	size, traceErr := to.finish()
+	size, traceErr := to.Finish()
 	if err = errors.Join(err, traceErr); err == nil && !f.quiet {
 		a.say("recorded in %s, %d bytes", rec.output, size)
 	}
@@ -330,7 +285,7 @@ heddle reproduce has computed, and not as it was recorded.`,
 		Example: `  heddle replay run.trace
   heddle replay --schedule failing.schedule failing.trace
   heddle replay -o more.trace --sync --pt run.trace`,
-		Args: oneFile,
+		Args: command.OneFile,
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.replay(c.Context(), c.Flags(), f, rec, schedule, args[0])
 		},
@@ -370,7 +325,7 @@ func (a *app) replay(ctx context.Context, flags *pflag.FlagSet, f runFlags, rec 
 		a.say("the recording does not reach the end of the run, and does not say which files the run read")
 	}
 	if !f.quiet {
-		a.sayMissing(flags, recordDependences)
+		a.output().SayMissing(flags, recordDependences)
 	}
 	limited, cancel := machine.WithTimeLimit(ctx, f.timeLimit)
 	defer cancel()

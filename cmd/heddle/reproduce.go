@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/heddle-dmt/heddle/analyses/smt"
+	"github.com/heddle-dmt/heddle/cmd/heddle/command"
 	"github.com/heddle-dmt/heddle/experiments/h3"
 	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/internal/job"
@@ -53,9 +54,9 @@ The program is then run under the schedule; heddle replay --schedule does so aga
 		Example: `  heddle record --pt -o failing.trace --seed 3 -- ./program
   heddle reproduce -o failing.schedule failing.trace
   heddle replay --schedule failing.schedule failing.trace`,
-		Args: oneFile,
+		Args: command.OneFile,
 		RunE: func(c *cobra.Command, args []string) error {
-			a.sayMissing(c.Flags(), reproduceDependences)
+			a.output().SayMissing(c.Flags(), reproduceDependences)
 			return a.reproduce(c.Context(), f, args[0])
 		},
 	}
@@ -86,28 +87,28 @@ func (f *reproduceFlags) options() (h3.Options, error) {
 	case f.output == "":
 		return o, errNoScheduleFile.New()
 	case f.timeout < 0:
-		return o, errFlag.New("timeout", f.timeout, "a duration that is not negative, such as 90s; 0 means no limit")
+		return o, command.ErrFlag.New("timeout", f.timeout, "a duration that is not negative, such as 90s; 0 means no limit")
 	case !ok:
-		return o, errFlag.New("bug", f.bug, "auto, assert, crash, deadlock, hang or output")
+		return o, command.ErrFlag.New("bug", f.bug, "auto, assert, crash, deadlock, hang or output")
 	case !slices.Contains(h3.Encodings(), f.encoding):
-		return o, errFlag.New("encoding", f.encoding, "heddle, clap or h3")
+		return o, command.ErrFlag.New("encoding", f.encoding, "heddle, clap or h3")
 	case f.profile != "" && len(f.shared) > 0:
-		return o, errFlag.New("profile", f.profile, "a trace, without --shared")
+		return o, command.ErrFlag.New("profile", f.profile, "a trace, without --shared")
 	case !slices.Contains([]string{"", "sc", "tso", "pso"}, f.model):
-		return o, errFlag.New("model", f.model, "sc, tso or pso")
+		return o, command.ErrFlag.New("model", f.model, "sc, tso or pso")
 	}
 	var memory job.Size
 	if err := memory.UnmarshalText([]byte(f.memory)); err != nil {
-		return o, errFlag.New("memory", f.memory, "a size like 512M or 4G")
+		return o, command.ErrFlag.New("memory", f.memory, "a size like 512M or 4G")
 	}
 	if o.Checkpoints, ok = h3.ParseCheckpoints(f.checkpoint, f.every); !ok {
-		return o, errFlag.New("checkpoint", f.checkpoint, "none, auto, last or a number from 1, with --checkpoint-every of 1 or more")
+		return o, command.ErrFlag.New("checkpoint", f.checkpoint, "none, auto, last or a number from 1, with --checkpoint-every of 1 or more")
 	}
 	o.Bug, o.Memory = class, uint64(memory)
 	if f.stdout != "" {
 		var err error
 		if o.Stdout, err = os.ReadFile(f.stdout); err != nil {
-			return o, errReadFile.Wrap(reason(err), f.stdout)
+			return o, command.ErrReadFile.Wrap(command.Reason(err), f.stdout)
 		}
 	}
 	return o, nil
@@ -135,7 +136,7 @@ func (a *app) reproduce(ctx context.Context, f reproduceFlags, path string) erro
 	var formula *outfile.File
 	if f.smt2 != "" {
 		if formula, err = outfile.Create(f.smt2); err != nil {
-			return errWriteFile.Wrap(err, f.smt2)
+			return command.ErrWriteFile.Wrap(err, f.smt2)
 		}
 		defer formula.Discard()
 		o.Formula = formula
@@ -154,7 +155,7 @@ func (a *app) reproduce(ctx context.Context, f reproduceFlags, path string) erro
 	out, err := r.Reproduce(limited, o)
 	if formula != nil && (err == nil || formula.Err() != nil) {
 		if err := formula.Commit(); err != nil {
-			return errWriteFile.Wrap(err, f.smt2)
+			return command.ErrWriteFile.Wrap(err, f.smt2)
 		}
 	}
 	if err != nil {
@@ -183,7 +184,7 @@ func (a *app) reproduce(ctx context.Context, f reproduceFlags, path string) erro
 		err = s.WriteFile(f.output)
 	}
 	if err != nil {
-		return errWriteFile.Wrap(err, f.output)
+		return command.ErrWriteFile.Wrap(err, f.output)
 	}
 	return nil
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/heddle-dmt/heddle/cmd/heddle/command"
 	"github.com/heddle-dmt/heddle/internal/cli"
 	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/internal/job"
@@ -30,10 +31,6 @@ var (
 		"cannot find the current folder",
 		"The folder that heddle was started in was removed or may not be read.",
 		"Change to a folder that exists.")
-	errWriteFile = errs.Define("cannot-write",
-		"cannot write {file}",
-		"A file that the command line names for output cannot be created or written: its folder is missing, the disk is full, or permission is lacking.",
-		"Name a file in a folder that you may write to.")
 	errVerifyWritable = errs.Define("verify-writable",
 		"--verify cannot be used with the writable mount {mount}",
 		"Each repetition would start from the files that the one before it has changed, so the runs could not be equal.",
@@ -142,7 +139,7 @@ func (a *app) run(ctx context.Context, flags *pflag.FlagSet, f runFlags, args []
 	}
 	a.sayIgnored(flags, f, options)
 	if f.verify < 0 {
-		return errFlag.New("verify", f.verify, "a whole number, not negative")
+		return command.ErrFlag.New("verify", f.verify, "a whole number, not negative")
 	}
 	if f.verify > 0 && f.gdb != "" {
 		return errGDBAlone.New("--verify")
@@ -184,7 +181,7 @@ func addTimeLimitFlag(flags *pflag.FlagSet, limit *time.Duration) {
 
 func checkTimeLimit(limit time.Duration) error {
 	if limit < 0 {
-		return errFlag.New("time-limit", limit, "a duration that is not negative, such as 90s; 0 means no limit")
+		return command.ErrFlag.New("time-limit", limit, "a duration that is not negative, such as 90s; 0 means no limit")
 	}
 	return nil
 }
@@ -338,7 +335,7 @@ func repeatIntroduction(f runFlags, result *machine.Result) string {
 		given += ", with clients that do the same at the same time"
 	}
 	for _, fault := range result.Faults {
-		given += fmt.Sprintf(", if %s fails after %d bytes with %v", descriptorNames[fault.FD], fault.Bytes, fault.Errno)
+		given += fmt.Sprintf(", if %s fails after %d bytes with %v", command.DescriptorNames[fault.FD], fault.Bytes, fault.Errno)
 	}
 	return "the same run again" + given
 }
@@ -358,18 +355,9 @@ func writeSummary(path string, result any) error {
 		err = outfile.WriteBytes(path, append(text, '\n'))
 	}
 	if err != nil {
-		return errWriteFile.Wrap(err, path)
+		return command.ErrWriteFile.Wrap(err, path)
 	}
 	return nil
-}
-
-// reason is an error without the name of the file, which the sentence has.
-func reason(err error) error {
-	var path *os.PathError
-	if errors.As(err, &path) {
-		return path.Err
-	}
-	return err
 }
 
 // log is an optional file of events.
@@ -385,7 +373,7 @@ func newLog(path string) (*log, error) {
 	}
 	file, err := outfile.Create(path)
 	if err != nil {
-		return nil, errWriteFile.Wrap(err, path)
+		return nil, command.ErrWriteFile.Wrap(err, path)
 	}
 	return &log{path: path, file: file, buffer: bufio.NewWriterSize(file, 1<<16)}, nil
 }
@@ -413,7 +401,7 @@ func (l *log) finish() error {
 	}
 	_ = l.buffer.Flush() // Commit reports the failure
 	if err := l.file.Commit(); err != nil {
-		return errWriteFile.Wrap(err, l.path)
+		return command.ErrWriteFile.Wrap(err, l.path)
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/heddle-dmt/heddle/analyses/hybrid"
+	"github.com/heddle-dmt/heddle/cmd/heddle/command"
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/experiments/peregrine"
 	"github.com/heddle-dmt/heddle/experiments/tern"
@@ -86,10 +87,10 @@ func (f *scheduleFlags) check(flags *pflag.FlagSet, chosen bool) error {
 		}
 	}
 	if f.relay != enforce.SemaphoreRelay && f.relay != enforce.FlagRelay {
-		return errFlag.New("relay", quote(f.relay), enforce.SemaphoreRelay+", "+enforce.FlagRelay)
+		return command.ErrFlag.New("relay", quote(f.relay), enforce.SemaphoreRelay+", "+enforce.FlagRelay)
 	}
 	if f.delays < 0 || f.delays > 1 {
-		return errFlag.New("inject-delays", f.delays, "0 to 1")
+		return command.ErrFlag.New("inject-delays", f.delays, "0 to 1")
 	}
 	return nil
 }
@@ -139,7 +140,7 @@ func (a *app) scheduleCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "schedule",
 		Short: "Make schedules of recorded runs, and show them",
-		Args:  ofCommands,
+		Args:  command.OfCommands,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(a.scheduleRecordCommand(), a.scheduleComputeCommand(), a.scheduleShowCommand())
@@ -182,7 +183,7 @@ func (a *app) scheduleComputeCommand() *cobra.Command {
 		Long: `Make a schedule of a run that was recorded with heddle schedule record: the total
 order of its operations, and constraints on the accesses that race although that
 order is kept. The run is repeated once, to find the constraints' instructions.`,
-		Args: oneFile,
+		Args: command.OneFile,
 		RunE: func(c *cobra.Command, args []string) error { return a.scheduleCompute(c.Context(), &f, args[0]) },
 	}
 	flags := c.Flags()
@@ -201,7 +202,7 @@ func (a *app) scheduleCompute(ctx context.Context, f *computeFlags, path string)
 	}
 	prune := slices.Index(hybrid.PruneNames(), f.prune)
 	if prune < 0 {
-		return errFlag.New("prune", quote(f.prune), strings.Join(hybrid.PruneNames(), ", "))
+		return command.ErrFlag.New("prune", quote(f.prune), strings.Join(hybrid.PruneNames(), ", "))
 	}
 	if err := checkWritable(f.output); err != nil {
 		return err
@@ -221,7 +222,7 @@ func (a *app) scheduleCompute(ctx context.Context, f *computeFlags, path string)
 
 func (a *app) scheduleShowCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "show FILE", Short: "Print a schedule", Args: oneFile,
+		Use: "show FILE", Short: "Print a schedule", Args: command.OneFile,
 		RunE: func(_ *cobra.Command, args []string) error {
 			f, err := peregrine.Load(args[0])
 			if err != nil {

@@ -14,9 +14,6 @@ import (
 	"github.com/heddle-dmt/heddle/internal/machine"
 )
 
-// descriptorNames are the first three descriptors in sentences.
-var descriptorNames = [3]string{"standard input", "standard output", "standard error"}
-
 // openStdin opens the job's standard input, or heddle's own when it names none.
 func (a *app) openStdin(ctx context.Context, j job.Job) (job.Stdin, error) {
 	switch {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/heddle-dmt/heddle/cmd/heddle/command"
 	"github.com/heddle-dmt/heddle/guest/kernel"
 )
 
@@ -18,7 +19,7 @@ func (a *app) syscallsCommand() *cobra.Command {
 Unsupported calls answer ENOSYS, as on a Linux without them, which libc and
 programs know; one that is missing stops the run. Numbers that are not in the
 table are none of Linux's and answer ENOSYS.`,
-		Args: noArgs,
+		Args: command.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			counts := map[string]int{}
 			table := tabwriter.NewWriter(a.stdout, 0, 8, 2, ' ', 0)

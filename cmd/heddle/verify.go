@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/heddle-dmt/heddle/cmd/heddle/command"
 	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/internal/job"
 	"github.com/heddle-dmt/heddle/internal/machine"
@@ -59,7 +60,7 @@ func (a *app) verify(ctx context.Context, flags *pflag.FlagSet, f runFlags, j jo
 		return err
 	}
 	if kept, ok := stdin.Reader.(*keptReader); ok && kept.err != nil {
-		return errTemp.Wrap(reason(kept.err))
+		return errTemp.Wrap(command.Reason(kept.err))
 	}
 	if err := a.finish(ctx, flags, f, j, first); err != nil || !ended(first) {
 		return err
@@ -119,7 +120,7 @@ func (a *app) keepStdin(ctx context.Context, j *job.Job, dir string) (job.Stdin,
 	in := &failingReader{from: a.stdin}
 	_, err = io.Copy(kept, in)
 	if in.err != nil {
-		return job.NewStdin(nil, kept), errOwnStdin.Wrap(reason(in.err))
+		return job.NewStdin(nil, kept), errOwnStdin.Wrap(command.Reason(in.err))
 	}
 	if err := errors.Join(err, kept.Close()); err != nil {
 		return job.Stdin{}, errTemp.Wrap(err)

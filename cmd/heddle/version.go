@@ -7,13 +7,15 @@ import (
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"github.com/heddle-dmt/heddle/cmd/heddle/command"
 )
 
 func (a *app) versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the versions of heddle and of what it was built with",
-		Args:  noArgs,
+		Args:  command.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			fmt.Fprintf(a.stdout, "heddle %s\ngo %s\n", version(), runtime.Version())
 			return nil
@@ -46,7 +48,7 @@ func (a *app) workerCommand(name string, serve func(stdin io.Reader, stdout io.W
 	return &cobra.Command{
 		Use:    name,
 		Hidden: true,
-		Args:   noArgs,
+		Args:   command.NoArgs,
 		RunE:   func(*cobra.Command, []string) error { return serve(a.stdin, a.stdout) },
 	}
 }

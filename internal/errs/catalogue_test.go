@@ -26,7 +26,7 @@ const (
 )
 
 // userFacing are the packages whose errors are printed as they are.
-var userFacing = []string{".", "cmd/heddle", "experiments", "experiments/..."}
+var userFacing = []string{".", "cmd/heddle", "cmd/heddle/command", "cmd/heddle/litmus", "cmd/heddle/traces", "experiments", "experiments/..."}
 
 // source is one parsed non-test Go file of the module.
 type source struct {

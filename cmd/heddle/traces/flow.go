@@ -1,15 +1,17 @@
-package main
+package traces
 
 import (
 	"bufio"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/heddle-dmt/heddle/cmd/heddle/command"
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/internal/cli"
 	"github.com/heddle-dmt/heddle/internal/errs"
@@ -33,10 +35,10 @@ var (
 		"Name a thread that the sentence lists.")
 )
 
-func (a *app) traceFlowCommand() *cobra.Command {
+func flowCommand(o command.Output) *cobra.Command {
 	core, thread, form := int32(-1), int32(0), flowForm{}
 	c := &cobra.Command{
-		Use: "flow --core N|--thread ID [flags] TRACE", Short: "Print the instructions that a core or a thread executed", Args: oneFile,
+		Use: "flow --core N|--thread ID [flags] TRACE", Short: "Print the instructions that a core or a thread executed", Args: command.OneFile,
 		Long: `Print the instructions that a core or a thread executed, as the branch trace
 has them: a line for each straight run, with core, thread, address and number of
 instructions, or with --instructions a line for each address.`,
@@ -45,17 +47,17 @@ instructions, or with --instructions a line for each address.`,
 			if (core < 0) == (thread == 0) {
 				return errOneOf.New()
 			}
-			return withTrace(args[0], func(r *trace.Reader) error {
+			return command.WithTrace(args[0], func(r *trace.Reader) error {
 				if core >= 0 {
 					if ids := r.IDs(trace.PT); len(ids) > 0 && !slices.Contains(ids, uint32(core)) {
 						return errNoCore.New(args[0], core, listNumbers(ids))
 					}
-					return a.printFlow(flow.Core(r, arch.CoreID(core)), form)
+					return printFlow(o.Stdout, flow.Core(r, arch.CoreID(core)), form)
 				}
 				if err := checkThread(r, args[0], thread); err != nil {
 					return err
 				}
-				return a.printFlow(flow.Thread(r, arch.ThreadID(thread)), form)
+				return printFlow(o.Stdout, flow.Thread(r, arch.ThreadID(thread)), form)
 			})
 		},
 	}
@@ -100,11 +102,11 @@ func listNumbers[T ~uint32 | ~int32](numbers []T) string {
 // flowForm is how a flow is printed.
 type flowForm struct{ each, count bool }
 
-func (a *app) printFlow(pieces iter.Seq2[flow.Piece, error], form flowForm) error {
+func printFlow(to io.Writer, pieces iter.Seq2[flow.Piece, error], form flowForm) error {
 	if form.count {
-		return a.countFlow(pieces)
+		return countFlow(to, pieces)
 	}
-	out := bufio.NewWriterSize(a.stdout, 1<<16)
+	out := bufio.NewWriterSize(to, 1<<16)
 	var addresses []uint64
 	for p, err := range pieces {
 		if err != nil {
@@ -122,7 +124,7 @@ func (a *app) printFlow(pieces iter.Seq2[flow.Piece, error], form flowForm) erro
 	return out.Flush()
 }
 
-func (a *app) countFlow(pieces iter.Seq2[flow.Piece, error]) error {
+func countFlow(to io.Writer, pieces iter.Seq2[flow.Piece, error]) error {
 	n := uint64(0)
 	for p, err := range pieces {
 		if err != nil {
@@ -130,6 +132,6 @@ func (a *app) countFlow(pieces iter.Seq2[flow.Piece, error]) error {
 		}
 		n += uint64(p.Count)
 	}
-	fmt.Fprintln(a.stdout, n)
+	fmt.Fprintln(to, n)
 	return nil
 }

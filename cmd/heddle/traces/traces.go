@@ -1,4 +1,5 @@
-package main
+// Package traces has the commands of `heddle trace`.
+package traces
 
 import (
 	"encoding/json"
@@ -14,12 +15,13 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/sys/unix"
 
+	"github.com/heddle-dmt/heddle/cmd/heddle/command"
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/experiments/clap"
 	"github.com/heddle-dmt/heddle/internal/cli"
 	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/internal/machine"
-	"github.com/heddle-dmt/heddle/internal/outfile"
+	"github.com/heddle-dmt/heddle/internal/shellword"
 	"github.com/heddle-dmt/heddle/recorder/export"
 	"github.com/heddle-dmt/heddle/recorder/memtrace"
 	"github.com/heddle-dmt/heddle/recorder/trace"
@@ -40,60 +42,32 @@ var (
 		"Name one that the sentence lists; heddle trace dump shows the others.")
 )
 
-func (a *app) traceCommand() *cobra.Command {
+// Command returns `heddle trace`.
+func Command(o command.Output) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "trace",
 		Short: "Show, check and export recorded traces",
-		Args:  ofCommands,
+		Args:  command.OfCommands,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(a.traceInfoCommand(), a.traceCheckCommand(), a.traceDumpCommand(), a.traceLoadCommand(), a.traceExportCommand(), a.traceFlowCommand())
+	c.AddCommand(infoCommand(o), checkCommand(o), dumpCommand(o), loadCommand(), exportCommand(o), flowCommand(o))
 	return c
 }
 
-func (a *app) traceInfoCommand() *cobra.Command {
+func infoCommand(o command.Output) *cobra.Command {
 	return &cobra.Command{
-		Use: "info TRACE", Short: "Describe the contents of a trace", Args: oneFile,
+		Use: "info TRACE", Short: "Describe the contents of a trace", Args: command.OneFile,
 		RunE: func(_ *cobra.Command, args []string) error {
-			return withTrace(args[0], func(r *trace.Reader) error {
-				return a.traceInfo(r)
+			return command.WithTrace(args[0], func(r *trace.Reader) error {
+				return info(o.Stdout, r)
 			})
 		},
 	}
 }
 
-// withTrace opens a trace for f. Its damage is an error, also where f does not need the damaged
-// part.
-func withTrace(path string, f func(*trace.Reader) error) error {
-	r, err := trace.Open(path)
-	if err != nil {
-		return err
-	}
-	err = f(r)
-	for _, damage := range r.Damage() {
-		if !errors.Is(err, damage) {
-			err = errors.Join(err, damage)
-		}
-	}
-	return errors.Join(err, r.Close())
-}
-
-// sayDamage lists the damage of a trace whose undamaged part is used.
-func (a *app) sayDamage(path string) error {
-	r, err := trace.Open(path)
-	if err != nil {
-		return err
-	}
-	for _, damage := range r.Damage() {
-		a.damaged = true
-		a.say("%v", damage)
-	}
-	return r.Close()
-}
-
-// traceInfo prints the program of a run, how the run ended, and the streams.
-func (a *app) traceInfo(r *trace.Reader) error {
-	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+// info prints the program of a run, how the run ended, and the streams.
+func info(out io.Writer, r *trace.Reader) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	text, err := r.Manifest()
 	if err != nil {
 		return err
@@ -126,7 +100,7 @@ func (a *app) traceInfo(r *trace.Reader) error {
 func words(args []any) string {
 	var list []string
 	for _, arg := range args {
-		list = append(list, quote(fmt.Sprint(arg)))
+		list = append(list, shellword.Quote(fmt.Sprint(arg)))
 	}
 	return strings.Join(list, " ")
 }
@@ -153,7 +127,7 @@ func printSummary(w io.Writer, text []byte) {
 	fmt.Fprintf(w, "outcome\t%s, status %d\ninstructions\t%d\ncycles\t%d\nthreads\t%d\nfiles read\t%d\ndigest\t%s\n",
 		e.Outcome, e.ExitCode, e.Instructions, e.Cycles, e.Threads, len(e.Inputs), e.Digest)
 	for _, f := range e.Faults {
-		fmt.Fprintf(w, "%s\tfailed after %d bytes with %v\n", descriptorNames[f.FD], f.Bytes, f.Errno)
+		fmt.Fprintf(w, "%s\tfailed after %d bytes with %v\n", command.DescriptorNames[f.FD], f.Bytes, f.Errno)
 	}
 }
 
@@ -171,15 +145,15 @@ func printStream(w io.Writer, key trace.Key, chunks []trace.Chunk) {
 	fmt.Fprintf(w, "%s %d\t%s\t%d\t%d\n", key.Kind, key.ID, count, raw, stored)
 }
 
-func (a *app) traceCheckCommand() *cobra.Command {
+func checkCommand(o command.Output) *cobra.Command {
 	return &cobra.Command{
-		Use: "check TRACE", Short: "Read all of a trace and list its damage", Args: oneFile,
+		Use: "check TRACE", Short: "Read all of a trace and list its damage", Args: command.OneFile,
 		RunE: func(_ *cobra.Command, args []string) error {
-			return withTrace(args[0], func(r *trace.Reader) error {
+			return command.WithTrace(args[0], func(r *trace.Reader) error {
 				if damage := r.Check(); len(damage) > 0 {
 					return errors.Join(damage...)
 				}
-				fmt.Fprintf(a.stdout, "%s is whole\n", args[0])
+				fmt.Fprintf(o.Stdout, "%s is whole\n", args[0])
 				return nil
 			})
 		},
@@ -232,10 +206,10 @@ func (s *selection) where() trace.Where {
 func (s *selection) memory() (memtrace.Text, error) {
 	var t memtrace.Text
 	var err error
-	if t.Select.Data, err = addresses("data", s.data); err != nil {
+	if t.Select.Data, err = command.Addresses("data", s.data); err != nil {
 		return t, err
 	}
-	t.Select.Code, err = addresses("code", s.code)
+	t.Select.Code, err = command.Addresses("code", s.code)
 	return t, err
 }
 
@@ -247,10 +221,10 @@ func (s *selection) kinds(r *trace.Reader, file string) ([]trace.Kind, error) {
 		}
 	}
 	if s.to != 0 && s.to < s.from {
-		return nil, errFlag.New("to", s.to, fmt.Sprintf("a cycle from --from on, which is %d", s.from))
+		return nil, command.ErrFlag.New("to", s.to, fmt.Sprintf("a cycle from --from on, which is %d", s.from))
 	}
 	if s.sync[1] != 0 && s.sync[1] < s.sync[0] {
-		return nil, errFlag.New("to-sync", s.sync[1], fmt.Sprintf("a number from --from-sync on, which is %d", s.sync[0]))
+		return nil, command.ErrFlag.New("to-sync", s.sync[1], fmt.Sprintf("a number from --from-sync on, which is %d", s.sync[0]))
 	}
 	var kinds []trace.Kind
 	for _, name := range s.streams {
@@ -272,18 +246,18 @@ func streamNames(r *trace.Reader) string {
 	return strings.Join(names, ", ")
 }
 
-func (a *app) traceDumpCommand() *cobra.Command {
+func dumpCommand(o command.Output) *cobra.Command {
 	var s selection
 	events := false
 	c := &cobra.Command{
-		Use: "dump [flags] TRACE", Short: "Print a trace as text", Args: oneFile,
+		Use: "dump [flags] TRACE", Short: "Print a trace as text", Args: command.OneFile,
 		Long: `Print a trace as text: chunk by chunk in the order of the file, which heddle
 trace load turns into the same file again; or with --events, or with a flag that
 selects, a line for each record, stream by stream.`,
 		Example: `  heddle trace dump run.trace > run.txt
   heddle trace dump --stream sync,signals --thread 1001 run.trace`,
 		RunE: func(_ *cobra.Command, args []string) error {
-			return withTrace(args[0], func(r *trace.Reader) error {
+			return command.WithTrace(args[0], func(r *trace.Reader) error {
 				kinds, err := s.kinds(r, args[0])
 				if err != nil {
 					return err
@@ -292,11 +266,11 @@ selects, a line for each record, stream by stream.`,
 				if err != nil {
 					return err
 				}
-				o := trace.DumpOptions{
+				options := trace.DumpOptions{
 					Kinds: kinds, Where: s.where(), Events: events || len(kinds) > 0 || s.where() != trace.Where{},
 					Twins: map[trace.Kind]trace.Twin{trace.Memory: memory},
 				}
-				return errors.Join(trace.Dump(a.stdout, r, o)...)
+				return errors.Join(trace.Dump(o.Stdout, r, options)...)
 			})
 		},
 	}
@@ -306,31 +280,31 @@ selects, a line for each record, stream by stream.`,
 	return c
 }
 
-func (a *app) traceLoadCommand() *cobra.Command {
+func loadCommand() *cobra.Command {
 	output := ""
 	c := &cobra.Command{
-		Use: "load -o TRACE TEXT", Short: "Make a trace of the output of dump", Args: oneFile,
+		Use: "load -o TRACE TEXT", Short: "Make a trace of the output of dump", Args: command.OneFile,
 		RunE: func(_ *cobra.Command, args []string) error {
 			if output == "" {
-				return errNoOutput.New()
+				return command.ErrNoOutput.New()
 			}
 			in, err := os.Open(args[0])
 			if err != nil {
-				return errReadFile.Wrap(reason(err), args[0])
+				return command.ErrReadFile.Wrap(command.Reason(err), args[0])
 			}
 			defer in.Close()
 			if info, err := in.Stat(); err == nil && info.IsDir() {
-				return errReadFile.Wrap(unix.EISDIR, args[0])
+				return command.ErrReadFile.Wrap(unix.EISDIR, args[0])
 			}
-			out, err := createTrace(output)
+			out, err := command.CreateTrace(output)
 			if err != nil {
 				return err
 			}
-			defer out.file.Discard()
-			if err := trace.Load(out.file, args[0], in); err != nil {
+			defer out.File.Discard()
+			if err := trace.Load(out.File, args[0], in); err != nil {
 				return err
 			}
-			_, err = out.finish()
+			_, err = out.Finish()
 			return err
 		},
 	}
@@ -344,12 +318,12 @@ const (
 	formatCSV      = "csv"
 )
 
-func (a *app) traceExportCommand() *cobra.Command {
+func exportCommand(o command.Output) *cobra.Command {
 	var s selection
 	selecting := pflag.NewFlagSet("selecting", pflag.ContinueOnError)
 	format, output := "", ""
 	c := &cobra.Command{
-		Use: "export --format perfetto|csv [flags] TRACE", Short: "Write a trace for another tool", Args: oneFile,
+		Use: "export --format perfetto|csv [flags] TRACE", Short: "Write a trace for another tool", Args: command.OneFile,
 		Long: `Write a trace for another tool. The format perfetto opens in ui.perfetto.dev:
 cores and threads are tracks, system calls and sync operations slices, and arrows
 go from each release of an object to the acquisition that followed. The format
@@ -359,11 +333,11 @@ csv is a table of the events of one stream.`,
 		RunE: func(_ *cobra.Command, args []string) error {
 			selecting.VisitAll(func(f *pflag.Flag) {
 				if f.Changed && format == formatPerfetto {
-					a.say("--%s has no effect with the format %s, which has the whole run", f.Name, format)
+					o.Say("--%s has no effect with the format %s, which has the whole run", f.Name, format)
 				}
 			})
-			return withTrace(args[0], func(r *trace.Reader) error {
-				return a.exportTo(output, func(out io.Writer) error { return exportTrace(out, r, args[0], format, s) })
+			return command.WithTrace(args[0], func(r *trace.Reader) error {
+				return o.ExportTo(output, func(out io.Writer) error { return exportTrace(out, r, args[0], format, s) })
 			})
 		},
 	}
@@ -372,30 +346,6 @@ csv is a table of the events of one stream.`,
 	c.Flags().StringVar(&format, "format", formatPerfetto, "`FORMAT`: "+formatPerfetto+" or "+formatCSV)
 	c.Flags().StringVarP(&output, "output", "o", "", "write to `FILE` (default: standard output)")
 	return c
-}
-
-// exportTo calls f with a file, or with heddle's own output. The undamaged part of a damaged trace
-// is exported.
-func (a *app) exportTo(path string, f func(io.Writer) error) error {
-	if path == "" {
-		return f(a.stdout)
-	}
-	file, err := outfile.Create(path)
-	if err != nil {
-		return errWriteFile.Wrap(err, path)
-	}
-	defer file.Discard()
-	err = f(file)
-	if file.Err() != nil {
-		return errWriteFile.Wrap(file.Err(), path)
-	}
-	if err != nil && !trace.IsDamage(err) {
-		return err
-	}
-	if commitErr := file.Commit(); commitErr != nil {
-		err = errors.Join(err, errWriteFile.Wrap(commitErr, path))
-	}
-	return err
 }
 
 func exportTrace(out io.Writer, r *trace.Reader, file, format string, s selection) error {
@@ -411,11 +361,11 @@ func exportTrace(out io.Writer, r *trace.Reader, file, format string, s selectio
 			return errNoStream.New(tableNames())
 		}
 		if len(kinds) != 1 || !slices.Contains(trace.Tables(), kinds[0]) {
-			return errNoTable.New(quote(strings.Join(s.streams, ",")), tableNames())
+			return errNoTable.New(shellword.Quote(strings.Join(s.streams, ",")), tableNames())
 		}
 		return errors.Join(export.CSV(out, r, kinds[0], s.where())...)
 	}
-	return errFlag.New("format", quote(format), formatPerfetto+", "+formatCSV)
+	return command.ErrFlag.New("format", shellword.Quote(format), formatPerfetto+", "+formatCSV)
 }
 
 func tableNames() string {

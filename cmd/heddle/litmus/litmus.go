@@ -1,4 +1,5 @@
-package main
+// Package litmus has the command `heddle litmus`.
+package litmus
 
 import (
 	"encoding/json"
@@ -8,26 +9,20 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/heddle-dmt/heddle/cmd/heddle/command"
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/emu/engines"
 	"github.com/heddle-dmt/heddle/internal/errs"
-	"github.com/heddle-dmt/heddle/internal/infile"
 	"github.com/heddle-dmt/heddle/memmodel"
 	"github.com/heddle-dmt/heddle/memmodel/axiomatic"
 	"github.com/heddle-dmt/heddle/memmodel/explore"
 	"github.com/heddle-dmt/heddle/memmodel/litmus"
 )
 
-var (
-	errReadFile = errs.Define("cannot-read",
-		"cannot read {file}",
-		"The file named on the command line does not exist, is a folder, may not be read, or is larger than any such file.",
-		"Correct the name or the file's permissions.")
-	errExpectMissing = errs.Define("litmus-expect-missing",
-		"{file} has no result of the test {test}",
-		"The file for --expect was made with other tests.",
-		"Make it again from the results of these tests.")
-)
+var errExpectMissing = errs.Define("litmus-expect-missing",
+	"{file} has no result of the test {test}",
+	"The file for --expect was made with other tests.",
+	"Make it again from the results of these tests.")
 
 // exitUnexpected is the status when outcomes are not those expected, or when
 // machine and axioms disagree.
@@ -41,7 +36,8 @@ type litmusFlags struct {
 	random, seed, limit uint64
 }
 
-func (a *app) litmusCommand() *cobra.Command {
+// Command returns `heddle litmus`.
+func Command(o command.Output) *cobra.Command {
 	var f litmusFlags
 	c := &cobra.Command{
 		Use:   "litmus [flags] FILE...",
@@ -55,16 +51,16 @@ that satisfy the condition. The status is 1 when outcomes are not those of
 --expect, or when --check finds a disagreement.`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return errUsage.New("no litmus test is named", c.CommandPath())
+				return command.ErrUsage.New("no litmus test is named", c.CommandPath())
 			}
 			return nil
 		},
 		RunE: func(c *cobra.Command, args []string) error {
-			a.sayMissing(c.Flags(), litmusDependences)
+			o.SayMissing(c.Flags(), []command.Dependence{{Flag: "seed", On: []string{"random"}}})
 			if f.random > 0 && c.Flags().Changed("max-states") {
-				a.say("--max-states has no effect with --random")
+				o.Say("--max-states has no effect with --random")
 			}
-			return a.litmus(f, args)
+			return run(o, f, args)
 		},
 	}
 	flags := c.Flags()
@@ -82,7 +78,7 @@ that satisfy the condition. The status is 1 when outcomes are not those of
 
 // litmusRun is the work on the tests of one command.
 type litmusRun struct {
-	*app
+	command.Output
 	litmusFlags
 	model    memmodel.Model
 	machine  *explore.Machine
@@ -90,17 +86,17 @@ type litmusRun struct {
 	reports  []litmusReport
 }
 
-func (a *app) litmus(f litmusFlags, files []string) error {
+func run(o command.Output, f litmusFlags, files []string) error {
 	model, ok := memmodel.Parse(f.model)
 	if !ok {
-		return errFlag.New("model", fmt.Sprintf("%q", f.model), strings.Join(memmodel.Names(), ", "))
+		return command.ErrFlag.New("model", fmt.Sprintf("%q", f.model), strings.Join(memmodel.Names(), ", "))
 	}
 	if p := engines.Check(f.engine, arch.V2); p != nil {
-		return errFlag.New(p.Field, p.Found, p.Allowed)
+		return command.ErrFlag.New(p.Field, p.Found, p.Allowed)
 	}
-	r := &litmusRun{app: a, litmusFlags: f, model: model}
+	r := &litmusRun{Output: o, litmusFlags: f, model: model}
 	if f.expect != "" {
-		text, err := readText(f.expect)
+		text, err := command.ReadText(f.expect)
 		if err == nil {
 			r.expected, err = litmus.ParseExpectations(f.expect, text)
 		}
@@ -124,19 +120,11 @@ func (a *app) litmus(f litmusFlags, files []string) error {
 	return r.finish()
 }
 
-func readText(path string) (string, error) {
-	text, err := infile.ReadSmall(path)
-	if err != nil {
-		return "", errReadFile.Wrap(reason(err), path)
-	}
-	return string(text), nil
-}
-
 // readTests parses and assembles the tests in the files.
 func readTests(files []string) ([]*litmus.Test, [][]litmus.Code, error) {
 	var tests []*litmus.Test
 	for _, path := range files {
-		text, err := readText(path)
+		text, err := command.ReadText(path)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -184,11 +172,11 @@ func (r *litmusRun) test(t *litmus.Test, code []litmus.Code) error {
 }
 
 func (r *litmusRun) print(o *litmus.Outcomes, s explore.Stats) error {
-	if err := o.Write(r.stdout); err != nil {
+	if err := o.Write(r.Stdout); err != nil {
 		return err
 	}
 	if r.stats {
-		fmt.Fprintf(r.stdout, "Explored executions: %d states: %d transitions: %d merged: %d pruned: %d instructions run: %d remembered: %d\n\n",
+		fmt.Fprintf(r.Stdout, "Explored executions: %d states: %d transitions: %d merged: %d pruned: %d instructions run: %d remembered: %d\n\n",
 			s.Executions, s.States, s.Transitions, s.Merged, s.Pruned, s.Instructions, s.Remembered)
 	}
 	return nil
@@ -201,8 +189,8 @@ func (r *litmusRun) compare(t *litmus.Test, o *litmus.Outcomes) error {
 		return errExpectMissing.New(r.expect, t.Name)
 	}
 	for _, difference := range o.Differences(r.expected[i]) {
-		r.say("%s: %s (%s:%d)", t.Name, difference, r.expect, r.expected[i].Line)
-		r.status = exitUnexpected
+		r.Say("%s: %s (%s:%d)", t.Name, difference, r.expect, r.expected[i].Line)
+		r.Exit(exitUnexpected)
 	}
 	return nil
 }
@@ -215,11 +203,11 @@ func (r *litmusRun) checkAxioms(t *litmus.Test, o *litmus.Outcomes, explored *ex
 		return err
 	}
 	for _, s := range o.Minus(allowed.Outcomes) {
-		r.status = exitUnexpected
-		r.say("%s: the machine reaches %s, which the axioms of %v forbid", t.Name, o.Observer().Format(s), r.model)
+		r.Exit(exitUnexpected)
+		r.Say("%s: the machine reaches %s, which the axioms of %v forbid", t.Name, o.Observer().Format(s), r.model)
 		if explored != nil {
 			for _, e := range explored.Witness(s) {
-				r.say("    %v", e)
+				r.Say("    %v", e)
 			}
 		}
 	}
@@ -227,10 +215,10 @@ func (r *litmusRun) checkAxioms(t *litmus.Test, o *litmus.Outcomes, explored *ex
 		return nil
 	}
 	for _, s := range allowed.Outcomes.Minus(o) {
-		r.status = exitUnexpected
-		r.say("%s: the axioms of %v allow %s, which the machine does not reach", t.Name, r.model, o.Observer().Format(s))
+		r.Exit(exitUnexpected)
+		r.Say("%s: the axioms of %v allow %s, which the machine does not reach", t.Name, r.model, o.Observer().Format(s))
 		for _, line := range allowed.Witness(s) {
-			r.say("    %s", line)
+			r.Say("    %s", line)
 		}
 	}
 	return nil
@@ -282,7 +270,7 @@ func (r *litmusRun) finish() error {
 	if !r.json {
 		return nil
 	}
-	encoder := json.NewEncoder(r.stdout)
+	encoder := json.NewEncoder(r.Stdout)
 	encoder.SetIndent("", "  ")
 	return encoder.Encode(r.reports)
 }
