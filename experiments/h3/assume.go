@@ -57,6 +57,9 @@ func (r *Recording) tryAssumptions(l *limiter, out *Outcome, o *Options, first t
 	if err := r.attemptOnce(l, out, o, first); err != nil || out.Answer != smt.Unsatisfiable || out.countAssumptions() == 0 {
 		return err
 	}
+	if err := r.searchByExecution(l, out, o, fewMoves); err != nil || out.Executed != nil {
+		return err
+	}
 	tried := map[string]bool{}
 	pending, proved := first.otherOptions(out, tried)
 	for len(pending) > 0 && out.OtherAttempts < maxOtherAttempts && !l.isReached() {

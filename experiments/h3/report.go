@@ -28,16 +28,18 @@ func (r *Recording) Report(to io.Writer, out *Outcome, explain bool) error {
 	if out.Checkpoint > 0 {
 		fmt.Fprintf(w, "checkpoint:\tnumber %d, after %d instructions\n", out.Checkpoint, out.CheckpointInstructions)
 	}
-	fmt.Fprintf(w, "paths:\t%d threads, %d instructions followed, in %d rounds\n", len(t.Threads), t.Instructions, t.Passes)
-	fmt.Fprintf(w, "shared:\t%d bytes in %d pieces, %s\n", sharedBytes(t), len(t.Shared), out.Sharing)
-	fmt.Fprintf(w, "trace:\t%d events, %d conditions of paths, %d of the failure\n", len(t.Trace.Events), len(t.Trace.Path), len(t.Trace.Bug))
+	if out.Executed == nil {
+		fmt.Fprintf(w, "paths:\t%d threads, %d instructions followed, in %d rounds\n", len(t.Threads), t.Instructions, t.Passes)
+		fmt.Fprintf(w, "shared:\t%d bytes in %d pieces, %s\n", sharedBytes(t), len(t.Shared), out.Sharing)
+		fmt.Fprintf(w, "trace:\t%d events, %d conditions of paths, %d of the failure\n", len(t.Trace.Events), len(t.Trace.Path), len(t.Trace.Bug))
+	}
 	fmt.Fprintf(w, "memory model:\t%v\n", out.Model)
 	fmt.Fprintf(w, "answer:\t%s\n", out.describeAnswer())
 	if out.Answer == smt.Satisfiable {
-		fmt.Fprintf(w, "switches:\t%d\n", out.Schedule.Switches(t.Trace))
+		fmt.Fprintf(w, "switches:\t%d\n", out.switches())
 		fmt.Fprintf(w, "run:\t%s\n", out.describeRun())
 	}
-	if err := w.Flush(); err != nil || !explain {
+	if err := w.Flush(); err != nil || !explain || out.Executed != nil {
 		return err
 	}
 	return r.explainTrace(to, out)
@@ -50,7 +52,23 @@ func sharedBytes(t *symtrace.Result) (n uint64) {
 	return n
 }
 
+// switches is how often the schedule switches between threads.
+func (out *Outcome) switches() (n int) {
+	if out.Executed == nil {
+		return out.Schedule.Switches(out.Trace.Trace)
+	}
+	for i, s := range out.Plan.Steps {
+		if i > 0 && s.Thread != out.Plan.Steps[i-1].Thread {
+			n++
+		}
+	}
+	return n
+}
+
 func (out *Outcome) describeAnswer() string {
+	if x := out.Executed; x != nil {
+		return fmt.Sprintf("a schedule, by executing the program along the paths of its threads (%d moves, %d attempts)", x.Moves, x.Attempts+1)
+	}
 	how := fmt.Sprintf("by a search through %d states", out.States)
 	if out.System != nil && out.States == 0 {
 		how = fmt.Sprintf("by Z3, %s encoding", out.System.Encoding)

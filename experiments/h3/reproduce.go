@@ -18,6 +18,7 @@ import (
 	"github.com/heddle-dmt/heddle/analyses/h3/solve"
 	"github.com/heddle-dmt/heddle/analyses/h3/symtrace"
 	"github.com/heddle-dmt/heddle/analyses/smt"
+	"github.com/heddle-dmt/heddle/experiments/h3/pathsearch"
 	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/internal/outfile"
@@ -196,6 +197,10 @@ type Outcome struct {
 	Ending     string
 	Divergence string
 	Recording  []byte
+	// Executed is the search by execution that has found the plan; nil: the symbolic trace has.
+	Executed *pathsearch.Result
+	// hasSearched is the bound of the last search by execution, in moves.
+	hasSearched int
 	// messages are the assertions that fail on the threads' paths.
 	messages []string
 	// Traced and Solved are times of the host.
@@ -235,7 +240,16 @@ func (r *Recording) Reproduce(ctx context.Context, o Options) (*Outcome, error) 
 	if o.Checkpoints.Every > 0 && out.Model != parseModel(r.model) {
 		return nil, errCheckpointModel.New(r.file, r.model, o.Model)
 	}
-	if err := r.tryCheckpoints(l, out, &o); err != nil {
+	err := r.tryCheckpoints(l, out, &o)
+	if err == nil && !out.Verified && out.Answer != smt.Unsatisfiable || errors.Is(err, errNotFollowed) {
+		if err := r.searchByExecution(l, out, &o, manyMoves); err != nil {
+			return nil, err
+		}
+		if out.Verified {
+			return out, nil
+		}
+	}
+	if err != nil {
 		return nil, err
 	}
 	return out, nil

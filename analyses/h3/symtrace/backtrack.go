@@ -46,7 +46,7 @@ func (w *threadExec) tryWays(ways []func(*threadExec), guess bool) {
 		ways[0](w)
 		return
 	case d.repeatsBest && len(w.waysTaken) < len(d.bestWays):
-		way = d.bestWays[len(w.waysTaken)]
+		way = min(d.bestWays[len(w.waysTaken)], len(ways)-1) // there are fewer if a peer has not come as far as then
 	case !d.repeatsBest:
 		c := choice{saved: w.clone(), ways: ways, next: 1, excluded: map[int]bool{}, guess: guess}
 		if d.firstChoiceState == nil {

@@ -1,0 +1,68 @@
+package h3
+
+import (
+	"bytes"
+
+	"github.com/heddle-dmt/heddle/analyses/h3/model"
+	"github.com/heddle-dmt/heddle/analyses/smt"
+	"github.com/heddle-dmt/heddle/experiments/h3/pathsearch"
+	"github.com/heddle-dmt/heddle/internal/machine"
+	"github.com/heddle-dmt/heddle/sched/guided"
+)
+
+// Bounds of searches by execution, in moves: before other values of a symbolic trace are tried, and where
+// it has given no schedule.
+const fewMoves, manyMoves = 40_000, 400_000
+
+// searchByExecution looks for a schedule by executing the program along the recorded paths. If there is one,
+// out has it. Under TSO and PSO, and from a checkpoint, it does not look for one; nor for a run
+// without end.
+func (r *Recording) searchByExecution(l *limiter, out *Outcome, o *Options, moves int) error {
+	if out.Model != model.SC || out.Failure.Class == machine.FailureHang || o.Checkpoints.Every > 0 || out.hasSearched >= moves {
+		return nil
+	}
+	out.hasSearched = moves
+	c, err := r.replay.Config()
+	if err != nil {
+		return err
+	}
+	found, err := pathsearch.Search(l.ctx, pathsearch.Problem{
+		Config: c, Profile: r.profile, Moves: moves, Stop: l.isReached,
+		Fails: func(m *machine.Machine, stdout, stderr []byte) bool { return out.isSameFailure(m, stdout, stderr, o) },
+	})
+	if err != nil || !found.Found {
+		return err
+	}
+	executed := *out
+	executed.Executed = found
+	executed.Plan = &guided.Plan{Steps: found.Steps, Last: found.Last}
+	for i := range r.profile.Threads {
+		executed.Plan.Threads = append(executed.Plan.Threads, guided.Thread{ID: r.profile.Threads[i].ID})
+	}
+	if err := r.verifySchedule(l, &executed, o); err != nil {
+		return l.limitError(err, runningPlan)
+	}
+	if executed.Verified {
+		*out = executed
+		out.Answer, out.Limit, out.Checkpoint = smt.Satisfiable, "", 0
+	}
+	return nil
+}
+
+// isSameFailure reports whether a run that ended has failed as the recorded one did.
+func (out *Outcome) isSameFailure(m *machine.Machine, stdout, stderr []byte, o *Options) bool {
+	r := machine.Result{Outcome: m.Outcome()}
+	if r.Outcome == machine.OutcomeExit {
+		if m.Kernel().Fatal() != "" {
+			return false
+		}
+		if r.ExitCode, r.Signal = m.Kernel().Status(); r.Signal != 0 {
+			r.Outcome = machine.OutcomeSignal
+		}
+	}
+	f, failed := r.Failure(stderr)
+	if !failed && o.Stdout != nil && !bytes.Equal(o.Stdout, stdout) {
+		f, failed = machine.Failure{Class: machine.FailureWrong, Text: "standard output"}, true
+	}
+	return failed && f.Class == out.Failure.Class && out.isSameAssertion(f.Text)
+}
