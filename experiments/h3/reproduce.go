@@ -97,8 +97,10 @@ type Recording struct {
 	file    string
 	replay  *machine.Replay
 	profile *paths.Profile
-	// begin is where the second thread is made, start where the trace is solved from.
+	// begin is where the second thread is made, start where the trace is solved from. If the program makes
+	// it in a way that no symbolic trace begins with, begin is nil and withoutBegin is the reason.
 	begin, start *startPoint
+	withoutBegin error
 	model        string
 	// Failure is how the run failed. Its text is known for signals and statuses.
 	Failure machine.Failure
@@ -145,7 +147,9 @@ func (r *Recording) readTrace(ctx context.Context) error {
 		return err
 	}
 	r.model = c.Memory.MemoryModel().String()
-	r.begin, err = newStartPoint(ctx, r.replay, r.file, c.RootFS)
+	if r.begin, err = newStartPoint(ctx, r.replay, r.file, c.RootFS); errors.Is(err, errNoCreate) {
+		r.withoutBegin, err = err, nil
+	}
 	return l.limitError(err, startingAnew)
 }
 
@@ -230,10 +234,16 @@ func (r *Recording) Reproduce(ctx context.Context, o Options) (*Outcome, error) 
 	if err := r.classifyFailure(out, &o); err != nil {
 		return nil, err
 	}
+	l := newLimiter(ctx, &o)
+	if r.withoutBegin != nil {
+		if err := r.searchByExecution(l, out, &o, manyMoves); err != nil || out.Executed != nil {
+			return out, err
+		}
+		return nil, r.withoutBegin
+	}
 	if err := r.checkShared(&o); err != nil {
 		return nil, err
 	}
-	l := newLimiter(ctx, &o)
 	if err := r.loadProfile(out, &o); err != nil {
 		return nil, err
 	}
@@ -245,7 +255,7 @@ func (r *Recording) Reproduce(ctx context.Context, o Options) (*Outcome, error) 
 		if err := r.searchByExecution(l, out, &o, manyMoves); err != nil {
 			return nil, err
 		}
-		if out.Verified {
+		if out.Executed != nil {
 			return out, nil
 		}
 	}
