@@ -14,9 +14,9 @@ import (
 )
 
 var errChosen = errs.Define("reproduce-values-chosen",
-	"no schedule was found with the values that were tried for {count} addresses, and others are possible; allow more time with --timeout",
-	"Where an address depends on a value that a thread reads, and the thread follows its path under several such values, they are tried one after the other. The time limit or the limit of attempts was reached, or the other values are not known. There may be a schedule.",
-	"Give it more time with --timeout, or record another failing run.")
+	"no schedule was found with the values that were tried for {count} addresses, and others are possible; record another failing run, or allow more time with --timeout",
+	"Where an address depends on a value that a thread reads, and the thread follows its path under several such values, they are tried one after the other. The time limit or the limit of attempts was reached, or the other values are not known; a search by execution has found none either. There may be a schedule.",
+	"Record another failing run, with fewer threads or less input if the program allows it; give it more time with --timeout if the limit of time was reached.")
 
 // Limits under which an answer holds.
 const (

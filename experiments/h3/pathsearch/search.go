@@ -86,13 +86,16 @@ type search struct {
 
 	stdoutAtRoot, stderrAtRoot int
 
-	path   []node
-	dead   map[uint64]bool // states from which every continuation was tried
-	draw   rand.SplitMix
-	keep   uint64 // a random order has another core move at one of so many nodes
-	style  style
-	urge   urge
-	result *Result
+	path  []node
+	dead  map[uint64]bool // states from which every continuation was tried
+	draw  rand.SplitMix
+	keep  uint64 // a random order has another core move at one of so many nodes
+	style style
+	urge  urge
+	// best are the cores that moved in the attempt that got furthest, and furthest is how far.
+	best     []int
+	furthest int
+	result   *Result
 }
 
 // style is a preference among the cores.
@@ -193,6 +196,9 @@ type access struct {
 	store bool
 }
 
+// kernelCell stands for the kernel's state, which system calls read and write.
+const kernelCell = ^uint64(0)
+
 // nodesPerSnapshot is how many nodes there are for each snapshot.
 const nodesPerSnapshot = 16
 
@@ -241,6 +247,7 @@ func (s *search) carryOut() {
 		}
 		if len(s.sharing.at) > known {
 			s.dead = map[uint64]bool{} // states have more reads
+			s.best, s.furthest = nil, 0
 			continue
 		}
 		round++
@@ -271,6 +278,7 @@ func (s *search) attempt(most int) outcome {
 	s.restore(s.root, s.stdoutAtRoot, s.stderrAtRoot, s.routes[0].thread)
 	s.urge = urge{}
 	s.push(s.first.clone(), true)
+	s.repeatBest()
 	for before := s.result.Attempts; ; {
 		switch {
 		case s.result.Moves >= s.Moves || s.Stop() || s.ctx.Err() != nil:
@@ -307,9 +315,45 @@ func (s *search) attempt(most int) outcome {
 		default:
 			s.result.Attempts++
 			s.urge = urge{}
+			s.keepBest()
 			if !s.repair(core) && len(s.path[len(s.path)-1].choices) > 0 {
 				s.returnTo(len(s.path) - 1)
 			}
+		}
+	}
+}
+
+// keepBest keeps the moves up to the last node if the threads got further than in any attempt before.
+func (s *search) keepBest() {
+	total := 0
+	for _, n := range s.path[len(s.path)-1].done {
+		total += n
+	}
+	if total <= s.furthest {
+		return
+	}
+	s.furthest, s.best = total, s.best[:0]
+	for i := range s.path[:len(s.path)-1] {
+		s.best = append(s.best, s.path[i].move)
+	}
+}
+
+// repeatBest repeats a part of the best attempt, of random length; every second search begins without.
+func (s *search) repeatBest() {
+	if s.style != random || len(s.best) == 0 || s.draw.Below(2) == 0 {
+		return
+	}
+	left := len(s.best) >> s.draw.Below(8)
+	for _, core := range s.best[:len(s.best)-min(len(s.best), s.draw.Remainder(left+1))] {
+		top := &s.path[len(s.path)-1]
+		i := slices.Index(top.choices, core)
+		if i < 0 {
+			return
+		}
+		top.choices = slices.Delete(top.choices, i, i+1)
+		if s.step(core) != continues {
+			s.returnTo(len(s.path) - 1)
+			return
 		}
 	}
 }
@@ -389,7 +433,8 @@ func (s *search) repair(core int) bool {
 	return false
 }
 
-// readEarlier lets a thread read a cell before the last write to it by another one.
+// readEarlier lets a thread read a cell before a write to it by another one: the last one, or, with half the
+// probability each, those before.
 func (s *search) readEarlier(n, route int, cell uint64) bool {
 	core, index := s.path[n].move, s.path[n].done[route]
 	for w := n - 1; w >= 0; w-- {
@@ -397,8 +442,8 @@ func (s *search) readEarlier(n, route int, cell uint64) bool {
 		if s.cores[x.move].turns[x.turns[x.move]].route == route || !slices.Contains(x.accesses, access{cell, true}) {
 			continue
 		}
-		if !slices.Contains(x.choices, core) {
-			return false
+		if !slices.Contains(x.choices, core) || s.draw.Below(2) == 0 {
+			continue
 		}
 		s.jump(w, urge{active: true, core: core, route: route, index: index, moves: mostUrged})
 		return true
@@ -517,6 +562,7 @@ func (s *search) step(core int) outcome {
 		s.sharing.at[pc] = true
 		p.calls = rand.Mix(p.calls ^ p.reads[t.route])
 		p.reads[t.route] = rand.Mix(p.reads[t.route] ^ p.calls)
+		top.accesses = append(top.accesses, access{kernelCell, true}, access{kernelCell, false})
 	}
 	p.done[t.route], p.last = m.reached, core
 	p.ran[t.route] += m.ran
