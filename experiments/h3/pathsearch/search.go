@@ -89,7 +89,7 @@ type search struct {
 	path  []node
 	dead  map[uint64]bool // states from which every continuation was tried
 	draw  rand.SplitMix
-	keep  uint64 // a random order has another core move at one of so many nodes
+	keep  uint64 // a random order has another core move at one of that number of nodes
 	style style
 	urge  urge
 	// best are the cores that moved in the attempt that got furthest, and furthest is how far.
@@ -104,7 +104,7 @@ type style uint8
 const (
 	// paced has the core move that has executed the fewest instructions of the recorded run.
 	paced style = iota
-	// steady has the core go on that has moved last.
+	// steady has the core continue that has moved last.
 	steady
 	// random has either, or any other.
 	random
@@ -401,7 +401,7 @@ func (s *search) noteUrged(p *position, accesses []access) {
 
 // repair changes the order of a read of the thread that left its path and a write: the read may have been
 // too late, or too early. It reports whether it has returned to a node; if not, the search
-// goes on with the last one.
+// continues with the last one.
 func (s *search) repair(core int) bool {
 	top := len(s.path) - 1
 	route := s.cores[core].turns[s.path[top].turns[core]].route
