@@ -22,6 +22,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/heddle-dmt/heddle/cmd/heddle/sweeps"
 	"github.com/heddle-dmt/heddle/experiments/sweep"
 	"github.com/heddle-dmt/heddle/internal/cli"
 	"github.com/heddle-dmt/heddle/internal/errs"
@@ -336,4 +337,21 @@ func oneName(c *cobra.Command, args []string, thing string) error {
 
 func oneFile(c *cobra.Command, args []string) error {
 	return oneName(c, args, "file")
+}
+
+// someFiles checks that there is an argument.
+func someFiles(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return errUsage.New("no file is named", c.CommandPath())
+	}
+	return nil
+}
+
+func (a *app) experimentCommand() *cobra.Command {
+	p := sweeps.Program{
+		Stdin: a.stdin, Stdout: a.stdout, Stderr: a.stderr, Version: version(), Say: a.say,
+		SetStatus: func(status int) { a.status = status }, Interrupted: interrupted,
+		OfCommands: ofCommands, OneFile: oneFile, Files: someFiles,
+	}
+	return p.Command()
 }

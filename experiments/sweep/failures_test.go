@@ -101,7 +101,7 @@ failures: {count: true}
 				out = output.Sum{SHA256: "other"}
 			}
 		}
-		record := store.Record{Slot: run.Point.storeSlot(), Repetition: 1, Key: run.Key, Report: store.Report{Result: &result, Stdout: out}}
+		record := store.Record{Slot: run.slot, Repetition: 1, Key: run.Key, Report: store.Report{Result: &result, Stdout: out}}
 		if err := s.Put(record); err != nil {
 			t.Fatal(err)
 		}
@@ -109,7 +109,7 @@ failures: {count: true}
 			t.Fatal(err)
 		}
 	}
-	table, err := x.Table(Options{})
+	table, err := x.Table(Options{}, Selection{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +185,7 @@ func TestMemoryBugs(t *testing.T) {
 	if err := summary.Err(); err != nil {
 		t.Fatal(err)
 	}
-	table, err := x.Table(Options{})
+	table, err := x.Table(Options{}, Selection{})
 	if err != nil {
 		t.Fatal(err)
 	}
