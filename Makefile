@@ -1,4 +1,4 @@
-# make build   bin/heddle
+# make build   bin/heddle, and bin/heddle-plot, which draws its plots
 # make demo    the main job, configs/demo.yaml: sweep and table
 # make quick   unit tests and a sample of every other kind: less than three minutes
 # make test    every test, many of them on a sample of their cases
@@ -24,7 +24,7 @@ GOTEST = HEDDLE_BIN=$(CURDIR)/bin/heddle internal/setup/still.sh $(GO) test
 .PHONY: help build man demo programs quick test long servers bench check clean setup-build setup-demo setup-test setup-servers
 
 build: setup-build
-	$(GO) build -o bin/heddle ./cmd/heddle
+	$(GO) build -o bin/ ./cmd/heddle ./cmd/heddle-plot
 
 help:
 	@sed -n 's/^# \{0,1\}//p;/^$$/q' Makefile

@@ -66,6 +66,8 @@ type Experiment struct {
 	Values []Value `mapstructure:"values"`
 	// Selection chooses what the table shows, unless the command line does.
 	Selection Selection `mapstructure:"table"`
+	// Plots are drawn by heddle experiment plot.
+	Plots []PlotOptions `mapstructure:"plots"`
 	// Failures, when it asks for anything, makes the experiment one about runs
 	// that fail.
 	Failures Failures `mapstructure:"failures"`
@@ -196,7 +198,7 @@ const maxRuns = 1_000_000
 
 // checkFields returns the first field that is wrong.
 func (x *Experiment) checkFields() error {
-	checks := []func() error{x.checkScalars, x.checkMachine, x.checkInputs, x.checkPrograms, x.checkGrid, x.checkModels, x.checkFailures, x.checkValues, x.checkSelection}
+	checks := []func() error{x.checkScalars, x.checkMachine, x.checkInputs, x.checkPrograms, x.checkGrid, x.checkModels, x.checkFailures, x.checkValues, x.checkSelection, x.checkPlots}
 	for _, check := range checks {
 		if err := check(); err != nil {
 			return err

@@ -125,6 +125,9 @@ type result struct {
 	stored, stale bool
 	failure       string
 	measures      []float64
+	outcome       string
+	exit          int
+	digest        string
 	schedule      string
 	class         string
 	hasNative     bool
@@ -177,6 +180,7 @@ func (c *collection) resultOf(run Run, record store.Record) result {
 	native, ok := c.natives[run.NativeKey]
 	r.hasNative = ok && c.x.Native && native.Failure == ""
 	r.identical = r.hasNative && record.Report.Stdout == native.Stdout && end.ExitCode == native.ExitCode
+	r.outcome, r.exit, r.digest = end.Outcome.String(), end.ExitCode, end.Digest
 	r.schedule, r.class = end.ScheduleDigest, classOf(record, native, r.hasNative)
 	r.measures = make([]float64, len(builtinMeasures)+len(c.x.Values))
 	for i, m := range builtinMeasures {

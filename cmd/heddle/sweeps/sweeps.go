@@ -50,7 +50,7 @@ func (p *Program) Command() *cobra.Command {
 		Args:  p.OfCommands,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(p.runCommand(), p.tableCommand(), p.planCommand(), p.mergeCommand(),
+	c.AddCommand(p.runCommand(), p.tableCommand(), p.plotCommand(), p.exportCommand(), p.planCommand(), p.mergeCommand(),
 		p.validateCommand(), p.initCommand())
 	return c
 }
