@@ -5,6 +5,8 @@
 # make long    every test on all cases: hours
 # make programs  the programs under study (docs/programs.md), into bin/programs
 # make servers the servers of docs/servers.md, whose packages it installs without starting them
+# make slurm   sweeps on a Slurm of four nodes that the test starts on this host, as root
+# make deb     a Debian package of heddle, into bin/deb
 # make bench   the ratios of docs/performance.md; BENCH=-write writes them there
 # make check   format, vet, static analysis and tests; fails if they leave the tree changed
 # make man     man pages of all commands, into bin/man/man1
@@ -21,7 +23,7 @@ TESTS = ./...
 ON_UNICORN = ./cmd/heddle ./internal/machine/... ./internal/e2e ./guest/programs/conformance ./memmodel/... ./recorder/...
 GOTEST = HEDDLE_BIN=$(CURDIR)/bin/heddle internal/setup/still.sh $(GO) test
 
-.PHONY: help build man demo programs quick test long servers bench check clean setup-build setup-demo setup-test setup-servers
+.PHONY: help build man demo programs quick test long servers slurm deb bench check clean setup-build setup-demo setup-test setup-servers setup-slurm setup-deb
 
 build: setup-build
 	$(GO) build -o bin/ ./cmd/heddle ./cmd/heddle-plot
@@ -54,6 +56,12 @@ long: setup-test build programs
 servers: setup-servers build
 	$(GOTEST) -timeout 40m -run TestServers -v $(FLAGS) ./internal/e2e
 
+slurm: setup-slurm build
+	HEDDLE_SLURM=1 $(GOTEST) -timeout 40m -run OnSlurm -v $(FLAGS) ./experiments/slurm
+
+deb: setup-deb build
+	internal/setup/deb.sh bin/deb
+
 bench: setup-test build
 	HEDDLE_BIN=$(CURDIR)/bin/heddle GO=$(GO) $(GO) run ./internal/bench $(BENCH)
 
@@ -67,5 +75,5 @@ check: setup-test
 clean:
 	rm -rf bin
 
-setup-build setup-demo setup-test setup-servers: setup-%:
+setup-build setup-demo setup-test setup-servers setup-slurm setup-deb: setup-%:
 	@internal/setup/packages.sh $*

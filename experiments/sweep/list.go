@@ -35,30 +35,18 @@ type ListedRun struct {
 // List lists the runs of the plan, or those that are missing in the store. Nothing is written
 // but the inputs.
 func (x *Experiment) List(o Options, missingOnly bool) (Listing, error) {
-	plan, err := x.Plan(o)
-	if err != nil {
-		return Listing{}, err
-	}
-	states := make([]bool, len(plan.Runs)*x.Repetitions)
-	results, err := store.OpenSnapshot(x.StorePath(o))
-	if err == nil {
-		defer results.Close()
-		s := &sweep{plan: plan, store: results, readOnly: true}
-		states, err = s.readStore()
-	} else if store.IsMissing(err) {
-		err = nil
-	}
+	plan, states, err := x.readStates(o)
 	if err != nil {
 		return Listing{}, err
 	}
 	list := Listing{Experiment: x.Name, File: x.path, Store: x.StorePath(o), Runs: []ListedRun{}}
 	chosen := plan.choose(o)
-	for i, stored := range states {
+	for i, state := range states {
 		if chosen != nil && !chosen[i+1] {
 			continue
 		}
 		list.Total++
-		if stored {
+		if state.stored {
 			list.Stored++
 			if missingOnly {
 				continue
@@ -66,11 +54,48 @@ func (x *Experiment) List(o Options, missingOnly bool) (Listing, error) {
 		}
 		run := plan.Runs[i/x.Repetitions]
 		list.Runs = append(list.Runs, ListedRun{
-			Number: i + 1, Repetition: i%x.Repetitions + 1, Point: run.Point, Command: run.Job.Args, Key: run.Key, Stored: stored,
+			Number: i + 1, Repetition: i%x.Repetitions + 1, Point: run.Point, Command: run.Job.Args, Key: run.Key, Stored: state.stored,
 		})
 	}
 	return list, nil
 }
+
+// readStates reads the states of all runs.
+func (x *Experiment) readStates(o Options) (*Plan, []runState, error) {
+	plan, err := x.Plan(o)
+	if err != nil {
+		return nil, nil, err
+	}
+	results, err := store.OpenSnapshot(x.StorePath(o))
+	if store.IsMissing(err) {
+		return plan, make([]runState, len(plan.Runs)*x.Repetitions), nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	defer results.Close()
+	s := &sweep{plan: plan, store: results, readOnly: true}
+	states, err := s.readStore()
+	return plan, states, err
+}
+
+// Missing lists the numbers of the runs without a result, shuffled as shards are, with or without those that
+// failed.
+func (x *Experiment) Missing(o Options, failed bool) (numbers []int, err error) {
+	plan, states, err := x.readStates(o)
+	if err != nil {
+		return nil, err
+	}
+	for _, number := range plan.shuffled() {
+		if state := states[number-1]; !state.stored && (failed || state.failure == "") {
+			numbers = append(numbers, number)
+		}
+	}
+	return numbers, nil
+}
+
+// Path is the experiment's file.
+func (x *Experiment) Path() string { return x.path }
 
 // WriteJSON writes the listing as JSON, with a line for each run.
 func (l Listing) WriteJSON(w io.Writer) error {

@@ -127,7 +127,7 @@ func (s *sweep) leaveStored(tasks []task, path string) ([]task, error) {
 			native, ok := other.natives[t.run.NativeKey]
 			return ok && native.Failure == ""
 		}
-		if !states[places[t.run.slot]*s.plan.Experiment.Repetitions+t.repetition-1] {
+		if !states[places[t.run.slot]*s.plan.Experiment.Repetitions+t.repetition-1].stored {
 			return false
 		}
 		s.summary.Stored++

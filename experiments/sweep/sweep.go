@@ -8,6 +8,7 @@ import (
 	"math"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -33,6 +34,10 @@ type Options struct {
 	Shard Shard
 	// Runs, unless empty, are the numbers of the runs in the plan that are carried out.
 	Runs []Range
+	// Inputs is the folder of the inputs, in place of one beside the store.
+	Inputs string
+	// NativesOnly carries out the commands on the host alone.
+	NativesOnly bool
 	// Progress, if not nil, gets reports of the sweep's course.
 	Progress Progress
 	// Version of heddle, for the store.
@@ -88,24 +93,15 @@ func (x *Experiment) StorePath(o Options) string {
 	return x.Store
 }
 
-// InputsDir is the folder of the experiment's inputs, beside the store.
-func inputsDir(storePath string) (string, error) {
-	dir, err := filepath.Abs(strings.TrimSuffix(storePath, ".sqlite") + ".inputs")
-	if err != nil {
-		return "", errFolder.Wrap(err)
-	}
-	return dir, nil
-}
-
 // Plan prepares the inputs and expands the experiment.
 func (x *Experiment) Plan(o Options) (*Plan, error) {
 	store := x.StorePath(o)
 	if o.Shard.Of > 0 && o.Store == "" {
 		store = x.Store // shards share the inputs
 	}
-	dir, err := inputsDir(store)
+	dir, err := filepath.Abs(cmp.Or(o.Inputs, strings.TrimSuffix(store, ".sqlite")+".inputs"))
 	if err != nil {
-		return nil, err
+		return nil, errFolder.Wrap(err)
 	}
 	digests, err := x.prepareInputs(dir)
 	if err != nil {
@@ -144,10 +140,14 @@ func (x *Experiment) Sweep(ctx context.Context, o Options) (Summary, error) {
 	if err != nil {
 		return s.summary, err
 	}
+	if o.NativesOnly {
+		s.countFailures()
+		tasks = slices.DeleteFunc(tasks, func(t task) bool { return !t.native })
+	}
 	s.progress.Start(len(tasks), s.summary.Stored)
 	err = s.carryOutTasks(ctx, tasks, x.workerCount(o))
 	s.progress.Stop()
-	if err == nil && ctx.Err() == nil && s.chosen == nil {
+	if err == nil && ctx.Err() == nil && s.chosen == nil && !o.NativesOnly {
 		err = s.shortenAll(ctx, x.failureFolder(o), x.workerCount(o))
 	}
 	return s.summary, errors.Join(err, ctx.Err(), results.Close())
@@ -181,6 +181,7 @@ type sweep struct {
 	again    bool
 	progress Progress
 	summary  Summary
+	states   []runState
 	readOnly bool                    // nothing is written to the store
 	chosen   map[int]bool            // numbers of the runs to carry out; nil for all
 	natives  map[string]store.Native // by key
@@ -216,6 +217,7 @@ func (s *sweep) listTasks() ([]task, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.states = states
 	var natives, runs []task
 	seen := map[string]bool{}
 	number := 0
@@ -234,7 +236,7 @@ func (s *sweep) listTasks() ([]task, error) {
 			}
 			t := task{run: run, repetition: repetition}
 			s.summary.Total++
-			if states[number-1] && !s.again {
+			if states[number-1].stored && !s.again {
 				s.summary.Stored++
 				s.stored[run.NativeKey] = append(s.stored[run.NativeKey], t)
 			} else {
@@ -245,16 +247,36 @@ func (s *sweep) listTasks() ([]task, error) {
 	return append(natives, runs...), nil
 }
 
-// readStore reads the store once: the native results, and for each run of the plan, by its number
-// less 1, whether there is a result that still holds.
-func (s *sweep) readStore() (states []bool, err error) {
+// runState is what the store has of a run as it is now: a result that still holds, or the sentence
+// of a failure.
+type runState struct {
+	stored  bool
+	failure string
+}
+
+// countFailures notes the failures of runs that are not carried out now.
+func (s *sweep) countFailures() {
+	for i, state := range s.states {
+		if state.failure == "" {
+			continue
+		}
+		s.summary.Failed++
+		if s.summary.FirstFailure == "" {
+			s.summary.FirstFailure = s.plan.Runs[i/s.plan.Experiment.Repetitions].Point.String() + ": " + state.failure
+		}
+	}
+}
+
+// readStore reads the store once: the native results, and the states of the runs of the plan, by their
+// numbers less 1.
+func (s *sweep) readStore() (states []runState, err error) {
 	s.natives, err = s.store.Natives()
 	if err := s.noteDamage(err); err != nil {
 		return nil, err
 	}
 	s.stored = map[string][]task{}
 	places := s.plan.places()
-	states = make([]bool, len(s.plan.Runs)*s.plan.Experiment.Repetitions)
+	states = make([]runState, len(s.plan.Runs)*s.plan.Experiment.Repetitions)
 	files := manifest{}
 	for record, err := range s.store.Runs() {
 		if err != nil {
@@ -264,13 +286,19 @@ func (s *sweep) readStore() (states []bool, err error) {
 			continue
 		}
 		i, planned := places[record.Slot]
-		if !planned || record.Repetition > s.plan.Experiment.Repetitions || !files.stillHolds(record, s.plan.Runs[i]) {
+		if !planned || record.Repetition > s.plan.Experiment.Repetitions {
 			continue
 		}
-		run := s.plan.Runs[i]
+		run, number := s.plan.Runs[i], i*s.plan.Experiment.Repetitions+record.Repetition
+		if record.Failure != "" && record.Key == run.Key {
+			states[number-1].failure = record.Failure
+		}
+		if !files.stillHolds(record, run) {
+			continue
+		}
 		kept, err := s.keepsOutputs(record)
 		if err == nil && kept {
-			states[i*s.plan.Experiment.Repetitions+record.Repetition-1] = true
+			states[number-1].stored = true
 			err = s.classify(record, run)
 		}
 		if err != nil {

@@ -35,17 +35,27 @@ func purposes(t *testing.T) map[string][]string {
 		t.Fatal(err)
 	}
 	list := map[string][]string{}
-	var all []string
+	var all []string // of the purposes that others need
 	for _, line := range strings.Split(string(text), "\n") {
 		if f := strings.Fields(line); len(f) > 0 && f[0] != "#" {
 			if len(f) < 3 {
 				t.Fatalf("packages.txt: no purpose, package and use: %q", line)
 			}
-			all = append(all, f[1])
-			list[f[0]] = slices.Clone(all)
+			switch f[0] {
+			case "servers", "slurm":
+				list[f[0]] = append(list[f[0]], f[1])
+			case "deb":
+				list[f[0]] = append(append(list[f[0]], list["build"]...), f[1])
+			default:
+				all = append(all, f[1])
+				list[f[0]] = slices.Clone(all)
+			}
 		}
 	}
-	if names := slices.Sorted(maps.Keys(list)); !slices.Equal(names, []string{"build", "demo", "servers", "test"}) {
+	for _, purpose := range []string{"servers", "slurm"} {
+		list[purpose] = append(list[purpose], all...)
+	}
+	if names := slices.Sorted(maps.Keys(list)); !slices.Equal(names, []string{"build", "deb", "demo", "servers", "slurm", "test"}) {
 		t.Fatalf("packages.txt: purposes %v", names)
 	}
 	return list

@@ -3,17 +3,22 @@
 package sweeps
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
+	"github.com/heddle-dmt/heddle/experiments/slurm"
 	"github.com/heddle-dmt/heddle/experiments/sweep"
 	"github.com/heddle-dmt/heddle/experiments/sweep/table"
+	"github.com/heddle-dmt/heddle/internal/cli"
 	"github.com/heddle-dmt/heddle/internal/errs"
 )
 
@@ -22,6 +27,10 @@ var (
 		"--format is {found}; allowed: {allowed}",
 		"A command of heddle experiment was asked for a format that it does not have.",
 		"Use one of the formats in the sentence.")
+	errChoice = errs.Define("experiment-flag",
+		"{flag} is {found}; allowed: {allowed}",
+		"A flag of heddle experiment run has a value out of its range.",
+		"Use a value that the sentence allows.")
 	errTogether = errs.Define("experiment-options",
 		"{first} and {second} cannot be given together",
 		"One of the options chooses the runs of a sweep, and the other chooses them otherwise or has no use for a choice.",
@@ -93,6 +102,8 @@ func (f form) Error() string { return string(f) }
 
 func (p *Program) runCommand() *cobra.Command {
 	o := sweep.Options{Version: p.Version}
+	var onSlurm bool
+	var s slurm.Options
 	c := &cobra.Command{
 		Use:   "run FILE.yaml",
 		Short: "Carry out the runs of an experiment that are not stored yet",
@@ -103,11 +114,24 @@ command continues where it stopped.
 With --shard I/N only every N-th run is carried out, and stored beside the
 experiment's store in one of the shard's own: start the N shards on as many
 hosts, or at different times, and join their stores with 'heddle experiment
-merge'.`,
+merge'.
+
+With --slurm the missing runs are divided among the tasks of a Slurm job array,
+whose results are merged. The file, its programs and this heddle must be at the
+same paths on the nodes, and the store's folder on a file system that they share.`,
 		Args: p.OneFile,
 		RunE: func(c *cobra.Command, args []string) error {
 			if o.Shard.Of > 0 && o.Again {
 				return errTogether.New("--shard", "--again")
+			}
+			if onSlurm {
+				for _, name := range []string{"shard", "runs", "again", "inputs"} {
+					if c.Flags().Changed(name) {
+						return errTogether.New("--slurm", "--"+name)
+					}
+				}
+				s.Workers = o.Workers
+				return p.runOnSlurm(c.Context(), args[0], o, s)
 			}
 			return p.run(c.Context(), args[0], o)
 		},
@@ -118,7 +142,52 @@ merge'.`,
 	c.Flags().Var(&text{kind: "I/N", set: func(s string) error { return o.Shard.UnmarshalText([]byte(s)) }}, "shard",
 		"carry out shard `I/N` of the runs, into a store of its own")
 	addRangesFlag(c, &o.Runs, "runs", "carry out only the runs with these numbers in the plan: `LIST`, such as 1,7-9")
+	c.Flags().StringVar(&o.Inputs, "inputs", "", "make the experiment's inputs in `FOLDER` (default: beside the store)")
+	cli.GroupNew(c.Flags(), "Slurm", func() {
+		c.Flags().BoolVar(&onSlurm, "slurm", false, "carry out the runs as job arrays of Slurm")
+		c.Flags().IntVar(&s.ArraySize, "array-size", 256, "divide the runs among at most `N` tasks")
+		c.Flags().IntVar(&s.Concurrent, "concurrent", 0, "at most `N` tasks at a time (default: as many as Slurm starts)")
+		c.Flags().StringVar(&s.Partition, "partition", "", "`NAME` of the partition")
+		c.Flags().StringVar(&s.Time, "time", "", "limit of a task's time, as sbatch takes it: `MINUTES` or hours:minutes:seconds")
+		c.Flags().StringVar(&s.Memory, "task-memory", "", "memory of a task, as sbatch takes it: `SIZE`, such as 4G")
+		c.Flags().StringArrayVar(&s.Extra, "slurm-option", nil, "a further `OPTION` of sbatch, such as --account=NAME; may be repeated")
+	})
 	return c
+}
+
+// runOnSlurm is run on a cluster.
+func (p *Program) runOnSlurm(ctx context.Context, path string, o sweep.Options, s slurm.Options) error {
+	if s.ArraySize < 1 {
+		return errChoice.New("--array-size", s.ArraySize, "at least 1")
+	}
+	if s.Concurrent < 0 {
+		return errChoice.New("--concurrent", s.Concurrent, "at least 0")
+	}
+	x, err := sweep.Load(path)
+	if err != nil {
+		return err
+	}
+	o.Progress = sweep.NewProgress(p.Stderr)
+	s.Say = p.Say
+	if file, ok := p.Stdin.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
+		s.Ask = func(question string) string {
+			fmt.Fprint(p.Stderr, "\nheddle: "+question)
+			answer, _ := bufio.NewReader(file).ReadString('\n')
+			return answer
+		}
+	}
+	summary, err := slurm.Run(ctx, x, o, s)
+	var interrupted *slurm.Interrupted
+	if status, ok := p.Interrupted(ctx); ok && errors.As(err, &interrupted) {
+		p.Say("interrupted; %v", interrupted)
+		p.SetStatus(status)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	p.Say("%d of %d runs are stored", summary.Stored, summary.Total)
+	return summary.Err()
 }
 
 func (p *Program) run(ctx context.Context, path string, o sweep.Options) error {
