@@ -25,7 +25,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/heddle-dmt/heddle/experiments/sweep"
 	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/internal/outfile"
 	"github.com/heddle-dmt/heddle/internal/shellword"
@@ -35,11 +34,11 @@ var (
 	errMissing = errs.Define("slurm-missing",
 		"the command {command} of Slurm cannot be started",
 		"This host has no client of Slurm, or its commands are not in PATH.",
-		"Start the sweep on a host from which jobs are submitted, or divide it with --shard of heddle experiment run.")
+		"Start the sweep on a host from which jobs are submitted, or divide it with `heddle experiment run --shard`.")
 	errRefused = errs.Define("slurm-refused",
 		"Slurm refuses the job array: {text}",
 		"The partition, the limit of time, the account or the number of tasks is not allowed, or the controller cannot be reached.",
-		"Correct --partition, --time, --array-size or --slurm-option of heddle experiment run; the results so far are stored.")
+		"Correct the option of `heddle experiment run --slurm` that the sentence names; the results so far are stored.")
 	errLost = errs.Define("slurm-tasks-lost",
 		"{count} runs have no result after {rounds} job arrays without one more; the logs of the tasks are in {folder}",
 		"The tasks of the job end before they store a result: heddle, the experiment or its programs are not at the same path on the nodes, or a limit of time or memory is too low.",
@@ -47,7 +46,7 @@ var (
 	errFolder = errs.Define("slurm-folder",
 		"cannot write to the folder {folder} of the Slurm job",
 		"The folder cannot be made, or the disk is full.",
-		"Make room, or name another store with --store of heddle experiment run.")
+		"Make room, or name another store with `heddle experiment run --store`.")
 	errState = errs.Define("slurm-state",
 		"the state of an earlier Slurm job in {file} cannot be read",
 		"The file was damaged, or written by another version of heddle.",
@@ -67,6 +66,8 @@ type Options struct {
 	Extra []string
 	// Poll is the time between questions to Slurm; 0 means usualPoll.
 	Poll time.Duration
+	// Progress, unless nil, gets the course of each job.
+	Progress Progress
 	// Say prints a sentence. Ask, unless nil, asks one that a letter answers.
 	Say func(format string, args ...any)
 	Ask func(question string) (answer string)
@@ -104,42 +105,51 @@ type state struct {
 	Round string `json:"round"` // folder of the job
 }
 
-// cluster is one call of Run.
-type cluster struct {
-	x        *sweep.Experiment
-	o        sweep.Options
-	options  Options
-	folder   string
-	progress sweep.Progress
+// Sweep is what is carried out.
+type Sweep interface {
+	// Missing lists the numbers of the runs without a result, with or without those that failed.
+	Missing(failed bool) ([]int, error)
+	// Merge takes the results in stores over, and names the runs that are not equal to those there.
+	Merge(stores []string) (conflicts []string, err error)
 }
 
-// Run carries out the missing runs and merges the results. Failed runs and conflicts are in the summary.
-func Run(ctx context.Context, x *sweep.Experiment, o sweep.Options, options Options) (sweep.Summary, error) {
+// Progress gets the course of a job: Start with its tasks, Done after each with a line, and Stop.
+type Progress interface {
+	Start(tasks, stored int)
+	Done(line string, trouble bool)
+	Stop()
+}
+
+// Files are the experiment's name, its file, its store, and the folder of its inputs.
+type Files struct{ Name, Experiment, Store, Inputs string }
+
+// cluster is one call of Run.
+type cluster struct {
+	sweep   Sweep
+	files   Files
+	options Options
+	folder  string
+}
+
+// Run carries out the missing runs and merges the results. Runs that were not equal are returned.
+func Run(ctx context.Context, sweep Sweep, files Files, options Options) (conflicts []string, err error) {
 	for _, command := range []string{"sbatch", "squeue", "scancel"} {
 		if _, err := exec.LookPath(command); err != nil {
-			return sweep.Summary{}, errMissing.New(command)
+			return nil, errMissing.New(command)
 		}
 	}
 	options.ArraySize, options.Poll = cmp.Or(options.ArraySize, usualArray), cmp.Or(options.Poll, usualPoll)
 	options.Workers = cmp.Or(options.Workers, 1)
-	store, err := filepath.Abs(x.StorePath(o))
-	if err != nil {
-		return sweep.Summary{}, errFolder.Wrap(err, x.StorePath(o))
+	for _, path := range []*string{&files.Experiment, &files.Store, &files.Inputs} {
+		if *path, err = filepath.Abs(*path); err != nil {
+			return nil, errFolder.Wrap(err, *path)
+		}
 	}
-	o.Store = store
-	c := &cluster{x: x, o: o, options: options, folder: strings.TrimSuffix(store, ".sqlite") + ".slurm", progress: o.Progress}
+	c := &cluster{sweep: sweep, files: files, options: options, folder: strings.TrimSuffix(files.Store, ".sqlite") + ".slurm"}
 	if err := os.MkdirAll(c.folder, 0o755); err != nil {
-		return sweep.Summary{}, errFolder.Wrap(err, c.folder)
+		return nil, errFolder.Wrap(err, c.folder)
 	}
-	conflicts, err := c.carryOut(ctx)
-	if err != nil {
-		return sweep.Summary{}, err
-	}
-	summary, err := x.Sweep(ctx, sweep.Options{Store: store, NativesOnly: true, Version: o.Version})
-	if summary.Conflicts == nil {
-		summary.Conflicts = conflicts
-	}
-	return summary, err
+	return c.carryOut(ctx)
 }
 
 // carryOut submits arrays until no run is missing that was not tried, and returns the conflicts.
@@ -160,7 +170,7 @@ func (c *cluster) carryOut(ctx context.Context) (conflicts []string, err error) 
 		if err != nil {
 			return conflicts, err
 		}
-		untried, err := c.x.Missing(c.o, job == nil) // those that failed before are tried once more
+		untried, err := c.sweep.Missing(job == nil) // those that failed before are tried once more
 		if err != nil {
 			return conflicts, err
 		}
@@ -276,16 +286,12 @@ func (c *cluster) script(round string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	file, err := filepath.Abs(c.x.Path())
-	if err != nil {
-		return nil, err
-	}
 	q := shellword.Quote
 	return fmt.Appendf(nil, `#!/bin/sh
 runs=$(sed -n "$((SLURM_ARRAY_TASK_ID + 1))p" %s)
 exec %s experiment run %s --store %s/"$SLURM_ARRAY_TASK_ID-$SLURM_JOB_ID-${SLURM_RESTART_COUNT:-0}.sqlite" \
 	--inputs %s --workers %d --runs "$runs"
-`, q(filepath.Join(round, "runs")), q(self), q(file), q(round), q(strings.TrimSuffix(c.o.Store, ".sqlite")+".inputs"), c.options.Workers), nil
+`, q(filepath.Join(round, "runs")), q(self), q(c.files.Experiment), q(round), q(c.files.Inputs), c.options.Workers), nil
 }
 
 // sbatch submits the script and returns the number of the job.
@@ -295,7 +301,7 @@ func (c *cluster) sbatch(round string, tasks int) (string, error) {
 		array += fmt.Sprintf("%%%d", c.options.Concurrent)
 	}
 	args := []string{
-		"--parsable", array, "--job-name=heddle-" + c.x.Name, "--output=" + filepath.Join(round, "%a.log"), "--open-mode=append",
+		"--parsable", array, "--job-name=heddle-" + c.files.Name, "--output=" + filepath.Join(round, "%a.log"), "--open-mode=append",
 		"--requeue", fmt.Sprintf("--cpus-per-task=%d", c.options.Workers),
 	}
 	for _, option := range []struct{ name, value string }{{"partition", c.options.Partition}, {"time", c.options.Time}, {"mem", c.options.Memory}} {
@@ -355,8 +361,7 @@ func (c *cluster) mergeParts() (conflicts []string, err error) {
 	if err != nil || len(parts) == 0 {
 		return nil, err
 	}
-	merged, err := c.x.Merge(c.o, parts)
-	if err != nil {
+	if conflicts, err = c.sweep.Merge(parts); err != nil {
 		return nil, err
 	}
 	for _, part := range parts {
@@ -366,7 +371,7 @@ func (c *cluster) mergeParts() (conflicts []string, err error) {
 			}
 		}
 	}
-	return merged.Conflicts, c.forget()
+	return conflicts, c.forget()
 }
 
 func escapePattern(path string) string {

@@ -81,20 +81,20 @@ func (c *cluster) watch(ctx context.Context, job *state) error {
 }
 
 func (c *cluster) start(tasks int) {
-	if c.progress != nil {
-		c.progress.Start(tasks, 0)
+	if c.options.Progress != nil {
+		c.options.Progress.Start(tasks, 0)
 	}
 }
 
 func (c *cluster) stop() {
-	if c.progress != nil {
-		c.progress.Stop()
+	if c.options.Progress != nil {
+		c.options.Progress.Stop()
 	}
 }
 
 func (c *cluster) done(line string) {
-	if c.progress != nil {
-		c.progress.Done(line, false)
+	if c.options.Progress != nil {
+		c.options.Progress.Done(line, false)
 	}
 }
 

@@ -70,7 +70,7 @@ func (x *Experiment) findParameter(name, option string) (parameter, error) {
 	return parameter{}, errChoice.New(option, fmt.Sprintf("%q", name), strings.Join(names, ", "))
 }
 
-// condition is about a parameter: its value is one of a list, is none of it, or is on one
+// condition is about a parameter: its value is in a list, is not in it, or is on one
 // side of a number.
 type condition struct {
 	parameter parameter

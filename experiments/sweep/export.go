@@ -10,8 +10,8 @@ import (
 )
 
 // Export writes the stored runs as CSV, one a line in the plan's order, for pandas, R and others: a column
-// for each parameter, argument, measure and value; numbers with all their digits; an empty field
-// where there is none. docs/experiments.md describes the columns.
+// for each parameter, argument, measure and value; numbers with all their digits; a number that is
+// missing is an empty field. docs/experiments.md describes the columns.
 func (x *Experiment) Export(o Options, w io.Writer) error {
 	results, err := store.OpenExisting(x.StorePath(o))
 	if err != nil {

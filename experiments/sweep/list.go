@@ -94,9 +94,6 @@ func (x *Experiment) Missing(o Options, failed bool) (numbers []int, err error) 
 	return numbers, nil
 }
 
-// Path is the experiment's file.
-func (x *Experiment) Path() string { return x.path }
-
 // WriteJSON writes the listing as JSON, with a line for each run.
 func (l Listing) WriteJSON(w io.Writer) error {
 	runs := l.Runs

@@ -229,7 +229,7 @@ func formatRatio(v float64) string {
 	return fmt.Sprintf("%.3f", v)
 }
 
-// missing stands for a number that there is none of.
+// missing stands for a number that is missing.
 const missing = "-"
 
 // format writes a number of the measure: all digits before the point, and six in all.

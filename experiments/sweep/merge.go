@@ -27,7 +27,7 @@ var (
 	errSameStore = errs.Define("merge-same-store",
 		"the store {file} would be merged into itself",
 		"The store of the results is one of those to merge.",
-		"Name only the other stores, or another store of the results with --store.")
+		"Name only the other stores, or another store of the results with `heddle experiment merge --store`.")
 	errNoShards = errs.Define("merge-nothing",
 		"there are no stores of shards beside {file}",
 		"No shard of the experiment has been started here, or the shards' stores are in another folder.",

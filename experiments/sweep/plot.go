@@ -18,11 +18,11 @@ var (
 	errAmbiguous = errs.Define("plot-ambiguous",
 		"several rows of the table fall on one point of the plot: {first} and {second}",
 		"The rows differ in a parameter that neither an axis nor the series of the plot show.",
-		"Add the parameter to the plot's series, or choose one value of it with --where of heddle experiment plot, or with where in the file.")
+		"Add the parameter to the plot's series, or choose one value of it with `heddle experiment plot --where`, or with where in the file.")
 	errNoPlots = errs.Define("plot-none",
 		"{file} has no section plots",
-		"heddle experiment plot draws the plots that the file describes, unless --kind describes one.",
-		"Describe a plot with --kind, --x and --y of heddle experiment plot, or in the file.")
+		"The command draws the plots that the file describes, unless `heddle experiment plot --kind` describes one.",
+		"Describe a plot with `heddle experiment plot --kind --x --y`, or in the file.")
 	errNothingToPlot = errs.Define("plot-empty",
 		"no row of the table is in the plot {name}",
 		"The conditions after where hold for no row.",

@@ -93,13 +93,19 @@ func (x *Experiment) StorePath(o Options) string {
 	return x.Store
 }
 
-// Plan prepares the inputs and expands the experiment.
-func (x *Experiment) Plan(o Options) (*Plan, error) {
+// InputsPath is the folder of the experiment's inputs under the options: beside the store, or, of shards,
+// beside the experiment's.
+func (x *Experiment) InputsPath(o Options) string {
 	store := x.StorePath(o)
 	if o.Shard.Of > 0 && o.Store == "" {
-		store = x.Store // shards share the inputs
+		store = x.Store
 	}
-	dir, err := filepath.Abs(cmp.Or(o.Inputs, strings.TrimSuffix(store, ".sqlite")+".inputs"))
+	return cmp.Or(o.Inputs, strings.TrimSuffix(store, ".sqlite")+".inputs")
+}
+
+// Plan prepares the inputs and expands the experiment.
+func (x *Experiment) Plan(o Options) (*Plan, error) {
+	dir, err := filepath.Abs(x.InputsPath(o))
 	if err != nil {
 		return nil, errFolder.Wrap(err)
 	}

@@ -11,8 +11,8 @@ import (
 
 var errStoreOfSeveral = errs.Define("table-one-store",
 	"one result store is named for {count} experiments",
-	"With --store, the results of an experiment are read from that file, which cannot be those of several.",
-	"Leave --store out, or name one experiment file.")
+	"With `heddle experiment table --store` the results of an experiment are read from that file, which cannot be those of several.",
+	"Leave the store out, or name one experiment file.")
 
 // Tables is the table of an experiment or, of several files, one table with the columns of all, the
 // first of which names the experiment.
@@ -28,8 +28,11 @@ func Tables(paths []string, o Options, s Selection) (*table.Table, error) {
 			return nil, err
 		}
 		t, err := x.Table(o, s)
+		if err != nil && len(paths) > 1 {
+			err = fmt.Errorf("%s: %w", path, err)
+		}
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
+			return nil, err
 		}
 		names, tables = append(names, x.Name), append(tables, t)
 	}

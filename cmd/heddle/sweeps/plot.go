@@ -18,11 +18,11 @@ import (
 var errPlotFile = errs.Define("plot-file",
 	"{found} cannot be a plot; allowed: a name that ends in {allowed}",
 	"The file that a plot is written to says by its end which form it has.",
-	"Name a file with one of these ends after -o of heddle experiment plot.")
+	"Name a file with one of these ends after `heddle experiment plot -o`.")
 
 var errExport = errs.Define("export-not-written",
 	"cannot write {file}",
-	"The folder of the file after -o of heddle experiment export does not exist or may not be written, or the disk is full.",
+	"The folder of the file after `heddle experiment export -o` does not exist or may not be written, or the disk is full.",
 	"Name another file, or make room.")
 
 func (p *Program) plotCommand() *cobra.Command {

@@ -148,11 +148,24 @@ same paths on the nodes, and the store's folder on a file system that they share
 		c.Flags().IntVar(&s.ArraySize, "array-size", 256, "divide the runs among at most `N` tasks")
 		c.Flags().IntVar(&s.Concurrent, "concurrent", 0, "at most `N` tasks at a time (default: as many as Slurm starts)")
 		c.Flags().StringVar(&s.Partition, "partition", "", "`NAME` of the partition")
-		c.Flags().StringVar(&s.Time, "time", "", "limit of a task's time, as sbatch takes it: `MINUTES` or hours:minutes:seconds")
+		c.Flags().StringVar(&s.Time, "time", "", "limit of a task's time, as sbatch takes it: `TIME`, in minutes or as hours:minutes:seconds")
 		c.Flags().StringVar(&s.Memory, "task-memory", "", "memory of a task, as sbatch takes it: `SIZE`, such as 4G")
 		c.Flags().StringArrayVar(&s.Extra, "slurm-option", nil, "a further `OPTION` of sbatch, such as --account=NAME; may be repeated")
 	})
 	return c
+}
+
+// onCluster is an experiment as package slurm sees it.
+type onCluster struct {
+	x *sweep.Experiment
+	o sweep.Options
+}
+
+func (c onCluster) Missing(failed bool) ([]int, error) { return c.x.Missing(c.o, failed) }
+
+func (c onCluster) Merge(stores []string) ([]string, error) {
+	merged, err := c.x.Merge(c.o, stores)
+	return merged.Conflicts, err
 }
 
 // runOnSlurm is run on a cluster.
@@ -167,8 +180,7 @@ func (p *Program) runOnSlurm(ctx context.Context, path string, o sweep.Options, 
 	if err != nil {
 		return err
 	}
-	o.Progress = sweep.NewProgress(p.Stderr)
-	s.Say = p.Say
+	s.Progress, s.Say = sweep.NewProgress(p.Stderr), p.Say
 	if file, ok := p.Stdin.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
 		s.Ask = func(question string) string {
 			fmt.Fprint(p.Stderr, "\nheddle: "+question)
@@ -176,7 +188,8 @@ func (p *Program) runOnSlurm(ctx context.Context, path string, o sweep.Options, 
 			return answer
 		}
 	}
-	summary, err := slurm.Run(ctx, x, o, s)
+	files := slurm.Files{Name: x.Name, Experiment: path, Store: x.StorePath(o), Inputs: x.InputsPath(o)}
+	conflicts, err := slurm.Run(ctx, onCluster{x, o}, files, s)
 	var interrupted *slurm.Interrupted
 	if status, ok := p.Interrupted(ctx); ok && errors.As(err, &interrupted) {
 		p.Say("interrupted; %v", interrupted)
@@ -186,6 +199,12 @@ func (p *Program) runOnSlurm(ctx context.Context, path string, o sweep.Options, 
 	if err != nil {
 		return err
 	}
+	o.NativesOnly = true
+	summary, err := x.Sweep(ctx, o)
+	if err != nil {
+		return err
+	}
+	summary.Conflicts = append(conflicts, summary.Conflicts...)
 	p.Say("%d of %d runs are stored", summary.Stored, summary.Total)
 	return summary.Err()
 }

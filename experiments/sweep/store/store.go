@@ -87,8 +87,8 @@ CREATE TABLE IF NOT EXISTS outputs (sha256 TEXT PRIMARY KEY, zstd BLOB NOT NULL,
 CREATE INDEX IF NOT EXISTS runs_by_key ON runs (key);
 ` + views
 
-// views are for pandas, R and other readers (docs/experiments.md): numbers are numbers, with NULL
-// where there is none. SQLite's integers are signed: a seed of 2^63 or more stays a text.
+// views are for pandas, R and other readers (docs/experiments.md): numbers are numbers, and NULL
+// stands for a missing one. SQLite's integers are signed: a seed of 2^63 or more stays a text.
 const views = `
 CREATE VIEW IF NOT EXISTS results AS SELECT
 	program, arguments, policy, model, nullif(commits, '') AS "commit", nullif(capacity, 0) AS capacity, cores, nullif(threads, 0) AS threads,
