@@ -115,6 +115,12 @@ type reason string
 
 func (r reason) Error() string { return string(r) }
 
+// IsInstalled reports whether the program can be found.
+func IsInstalled() bool {
+	_, err := exec.LookPath(findProgram())
+	return err == nil
+}
+
 // findProgram looks where errProgram says.
 func findProgram() string {
 	if self, err := os.Executable(); err == nil {
