@@ -97,7 +97,9 @@ var allStatistics = []statistic{
 	{"max", []string{"max"}, single(statistics.Max)},
 	{"q1", []string{"q1"}, quantile(0.25)},
 	{"q3", []string{"q3"}, quantile(0.75)},
-	{"ci", []string{"low", "high"}, func(sample []float64, level float64) []float64 { return interval(statistics.MeanInterval(sample, level)) }},
+	{"ci", []string{"low", "high"}, func(sample []float64, level float64) []float64 {
+		return interval(statistics.MeanInterval(sample, level))
+	}},
 	{"median-ci", []string{"median low", "median high"}, func(sample []float64, level float64) []float64 {
 		return interval(statistics.MedianInterval(sample, level))
 	}},

@@ -194,7 +194,9 @@ func TestMergesThatAreRefused(t *testing.T) {
 		change(&y)
 		return y.Store
 	}
-	query := func(text string) func(*Experiment) { return func(y *Experiment) { inStore(t, y, text+" RETURNING ''") } }
+	query := func(text string) func(*Experiment) {
+		return func(y *Experiment) { inStore(t, y, text+" RETURNING ''") }
+	}
 	text := filepath.Join(dir, "text")
 	if err := os.WriteFile(text, []byte(strings.Repeat("no database ", 100)), 0o644); err != nil {
 		t.Fatal(err)

@@ -51,7 +51,7 @@ type Host struct {
 	unicorn  [3]int // the version; zero without the library
 	z3       bool   // there is the library
 	plots    bool   // there is the program that draws plots
-	direct   bool // the engine direct runs on it
+	direct   bool   // the engine direct runs on it
 	platform string
 	read     func(path string) ([]byte, error)
 	look     func(program string) (string, error)

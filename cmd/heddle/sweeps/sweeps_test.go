@@ -65,7 +65,7 @@ func TestCommandsThatRunNothing(t *testing.T) {
 		{[]string{"run", "--slurm", "--concurrent", "-1", file}, "--concurrent is -1; allowed: at least 0"},
 		{[]string{"table", "--format", "html", file}, `--format is "html"; allowed: text, csv, latex`},
 		{[]string{"plot", "--format", "gif", file}, `--format is "gif"; allowed: svg, pdf, png`},
-		{[]string{"plot", file}, "has no section plots"},
+		{[]string{"plot", "--store", store, file}, "there is no result store"},
 		{[]string{"export", "--store", store, file}, "there is no result store"},
 		{[]string{"fly"}, "unknown command"},
 	} {

@@ -185,7 +185,7 @@ func (a areaThumbnail) Thumbnail(c *draw.Canvas) {
 func (pic *picture) slot(series int) (middle, half float64) {
 	n := float64(len(pic.Series))
 	share := 0.84 / n
-	return (float64(series)-(n-1)/2)*share, share * 0.45
+	return (float64(series) - (n-1)/2) * share, share * 0.45
 }
 
 // addBars adds groups of bars.
@@ -286,8 +286,16 @@ func summarize(sample []float64) box {
 // ramp are the colours of a heat map, light to dark in equal steps of lightness: viridis of Matplotlib,
 // reversed.
 var ramp = []color.RGBA{
-	{253, 231, 37, 255}, {181, 222, 43, 255}, {110, 206, 88, 255}, {53, 183, 121, 255}, {31, 158, 137, 255},
-	{38, 130, 142, 255}, {49, 104, 142, 255}, {62, 73, 137, 255}, {72, 40, 120, 255}, {68, 1, 84, 255},
+	{253, 231, 37, 255},
+	{181, 222, 43, 255},
+	{110, 206, 88, 255},
+	{53, 183, 121, 255},
+	{31, 158, 137, 255},
+	{38, 130, 142, 255},
+	{49, 104, 142, 255},
+	{62, 73, 137, 255},
+	{72, 40, 120, 255},
+	{68, 1, 84, 255},
 }
 
 // colourOf is the colour of a share from 0 to 1.

@@ -33,8 +33,18 @@ func (p problem) Error() string { return string(p) }
 // palette are the colours of series: those of Okabe and Ito (Color Universal Design, 2008) without
 // the yellow, which is faint on white, and five darker ones.
 var palette = []color.RGBA{
-	{0, 114, 178, 255}, {213, 94, 0, 255}, {0, 158, 115, 255}, {204, 121, 167, 255}, {0, 0, 0, 255}, {86, 180, 233, 255},
-	{230, 159, 0, 255}, {136, 34, 85, 255}, {153, 153, 51, 255}, {51, 34, 136, 255}, {102, 17, 0, 255}, {150, 150, 150, 255},
+	{0, 114, 178, 255},
+	{213, 94, 0, 255},
+	{0, 158, 115, 255},
+	{204, 121, 167, 255},
+	{0, 0, 0, 255},
+	{86, 180, 233, 255},
+	{230, 159, 0, 255},
+	{136, 34, 85, 255},
+	{153, 153, 51, 255},
+	{51, 34, 136, 255},
+	{102, 17, 0, 255},
+	{150, 150, 150, 255},
 }
 
 var shapes = []draw.GlyphDrawer{

@@ -81,7 +81,7 @@ type merge struct {
 	to      *Store
 	tx      *sql.Tx
 	judge   Judge
-	have    map[string]place // by slot and repetition
+	have    map[string]place  // by slot and repetition
 	digests map[string]string // of results, by what they depend on
 	keys    map[string]bool   // of results
 	natives map[string]Native
