@@ -2,6 +2,7 @@ package sweep
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -123,6 +124,9 @@ a,tso,9,7,2,1,1,1,2,1-2 4-8
 `
 	if b.String() != want {
 		t.Errorf("got\n%swant\n%s", b.String(), want)
+	}
+	if _, err := x.Table(Options{}, Selection{Base: "model=sc"}); !errors.Is(err, errOfFailures) {
+		t.Errorf("ratios of failures: %v", err)
 	}
 }
 

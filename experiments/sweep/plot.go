@@ -23,10 +23,6 @@ var (
 		"{file} has no section plots",
 		"The command draws the plots that the file describes, unless `heddle experiment plot --kind` describes one.",
 		"Describe a plot with `heddle experiment plot --kind --x --y`, or in the file.")
-	errNothingToPlot = errs.Define("plot-empty",
-		"no row of the table is in the plot {name}",
-		"The conditions after where hold for no row.",
-		"Change the conditions.")
 )
 
 // PlotOptions describe a plot of the results.
@@ -206,9 +202,6 @@ func Plot(all []*Experiment, o Options, p PlotOptions) (plots.Plot, error) {
 				return b.plot, err
 			}
 		}
-	}
-	if len(b.at) == 0 {
-		return b.plot, errNothingToPlot.New(p.Name)
 	}
 	b.finish(all[0])
 	return b.plot, nil

@@ -76,7 +76,7 @@ func TestPlotsOfResults(t *testing.T) {
 	}
 	for want, o := range map[string]PlotOptions{
 		"several rows of the table fall on one point of the plot: a threads=1 cores=4 policy=timed and a threads=1 cores=4 policy=rr": {Kind: plots.Bars, X: "threads"},
-		"no row of the table is in the plot": {Kind: plots.Bars, X: "threads", Where: []string{"program=c"}},
+		"no row of the table meets the conditions program=c": {Kind: plots.Bars, X: "threads", Where: []string{"program=c"}},
 		"x is program with the value \"a\"":  {Kind: plots.Lines, X: "program"},
 		"kind is \"\"":                       {X: "threads"},
 		"errors is \"se\"":                   {Kind: plots.Bars, X: "threads", Errors: "se"},

@@ -32,6 +32,9 @@ type row struct {
 // keeps, grouped over seeds and repetitions. A field of the selection that is not set is that of the
 // experiment file.
 func (x *Experiment) Table(o Options, s Selection) (*table.Table, error) {
+	if all := s.orElse(x.Selection); x.Failures.isWanted() && (len(all.Measures) > 0 || len(all.Statistics) > 0 || all.Base != "") {
+		return nil, errOfFailures.New(x.path)
+	}
 	c, err := x.collect(o, s)
 	if err != nil {
 		return nil, err
@@ -92,6 +95,12 @@ func (x *Experiment) collect(o Options, s Selection) (*collection, error) {
 	}
 	c.shown = slices.Clone(c.rows)
 	c.shown = slices.DeleteFunc(c.shown, func(r *row) bool { return !holdAll(view.where, r.point) })
+	if len(c.shown) == 0 {
+		return nil, errNoRows.New(strings.Join(s.orElse(x.Selection).Where, " "))
+	}
+	if !slices.ContainsFunc(c.rows, func(r *row) bool { return holdAll(view.base, r.point) }) {
+		return nil, errChoice.New("base", strconv.Quote(s.orElse(x.Selection).Base), "a value that a row of the table has")
+	}
 	return c, nil
 }
 

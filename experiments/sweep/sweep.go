@@ -124,6 +124,11 @@ func (x *Experiment) Sweep(ctx context.Context, o Options) (Summary, error) {
 	if err != nil {
 		return Summary{}, err
 	}
+	for _, r := range o.Runs {
+		if r.High > uint64(len(plan.Runs)*x.Repetitions) {
+			return Summary{}, errChoice.New("--runs", r, fmt.Sprintf("numbers of runs from 1 to %d", len(plan.Runs)*x.Repetitions))
+		}
+	}
 	results, err := store.Open(x.StorePath(o))
 	if err != nil {
 		return Summary{}, err
