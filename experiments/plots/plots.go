@@ -43,7 +43,7 @@ func Kinds() []string { return []string{Lines, Bars, Boxes, Heatmap} }
 // Formats lists the forms of files, which are the ends of their names.
 func Formats() []string { return []string{"svg", "pdf", "png"} }
 
-// Plot is what is drawn. A value that is missing is marked as missing, never drawn as 0.
+// Plot is a plot to draw. A value that is missing is marked as missing, never drawn as 0.
 type Plot struct {
 	Title string `json:"title"`
 	Kind  string `json:"kind"`
@@ -110,7 +110,7 @@ func Draw(p Plot, files []string) error {
 	return nil
 }
 
-// reason is what the program says of a failure.
+// reason is the program's message on a failure.
 type reason string
 
 func (r reason) Error() string { return string(r) }

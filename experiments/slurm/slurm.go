@@ -3,8 +3,8 @@
 //
 // The missing runs are divided among the tasks of a job array. Each task is heddle experiment run with
 // the numbers of its runs, and writes a store of its own: no two processes ever write to one file.
-// When no task is left, the stores are merged into the experiment's, and what is missing then,
-// because a node was lost or a limit of time ended a task, is submitted again.
+// When no task is left, the stores are merged into the experiment's, and runs that are missing then,
+// because a node was lost or a limit of time ended a task, are submitted again.
 //
 // All state is in a folder beside the experiment's store: which job is under way, its lists of runs,
 // its logs and its stores. A command that finds a job under way there watches it and submits none.
@@ -82,7 +82,7 @@ const (
 	patience = 120
 )
 
-// Interrupted is the error of a sweep that was interrupted: its job goes on, or was cancelled.
+// Interrupted is the error of a sweep that was interrupted: its job continues, or was cancelled.
 type Interrupted struct {
 	Job       string
 	Cancelled bool
@@ -98,16 +98,16 @@ func (i *Interrupted) Error() string {
 // Is makes it a cancelled context's error, which it is.
 func (i *Interrupted) Is(target error) bool { return target == context.Canceled }
 
-// state is what the folder remembers.
+// state is the content of the folder's file on the job under way.
 type state struct {
 	Job   string `json:"job"`
 	Tasks int    `json:"tasks"`
 	Round string `json:"round"` // folder of the job
 }
 
-// Sweep is what is carried out.
+// Sweep is the experiment that is carried out.
 type Sweep interface {
-	// Missing lists the numbers of the runs without a result, with or without those that failed.
+	// Missing lists the numbers of the runs without a result, with or without failed ones.
 	Missing(failed bool) ([]int, error)
 	// Merge takes the results in stores over, and names the runs that are not equal to those there.
 	Merge(stores []string) (conflicts []string, err error)
@@ -170,7 +170,7 @@ func (c *cluster) carryOut(ctx context.Context) (conflicts []string, err error) 
 		if err != nil {
 			return conflicts, err
 		}
-		untried, err := c.sweep.Missing(job == nil) // those that failed before are tried once more
+		untried, err := c.sweep.Missing(job == nil) // failed ones of before are tried once more
 		if err != nil {
 			return conflicts, err
 		}
@@ -280,7 +280,7 @@ func (c *cluster) submit(runs []int) (*state, error) {
 	return s, nil
 }
 
-// script is what each task executes. A task that is started again has another store.
+// script is the program of each task. A task that is started again has another store.
 func (c *cluster) script(round string) ([]byte, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -321,7 +321,7 @@ func (c *cluster) sbatch(round string, tasks int) (string, error) {
 	return job, nil
 }
 
-// ask executes a command of Slurm and returns its output; the error has what it says.
+// ask executes a command of Slurm and returns its output; the error has its message.
 func ask(command string, args ...string) (string, error) {
 	var stdout, stderr bytes.Buffer
 	cmd := exec.Command(command, args...)

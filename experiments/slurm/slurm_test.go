@@ -34,14 +34,13 @@ func heddle(t *testing.T) string {
 
 // testCluster is a Slurm of several nodes on this host, whose daemons and files are the test's own.
 type testCluster struct {
-	t        *testing.T
-	dir      string
-	conf     string
-	nodes    map[string]*exec.Cmd
-	daemons  []*exec.Cmd
-	heddle   string
-	munge    string
-	extraEnv []string
+	t       *testing.T
+	dir     string
+	conf    string
+	nodes   map[string]*exec.Cmd
+	daemons []*exec.Cmd
+	heddle  string
+	munge   string
 }
 
 const nodes = 4

@@ -98,7 +98,7 @@ func (c *cluster) done(line string) {
 	}
 }
 
-// interrupted asks what becomes of the job. It returns a context that the next Ctrl-C cancels, if the
+// interrupted asks whether the job is to continue. It returns a context that the next Ctrl-C cancels, if the
 // job is to be watched further.
 func (c *cluster) interrupted(job *state) (context.Context, bool, error) {
 	answer := "l"

@@ -64,7 +64,7 @@ type Experiment struct {
 	TimeLimit Duration `mapstructure:"time_limit"`
 	// Values are parsed from the programs' output.
 	Values []Value `mapstructure:"values"`
-	// Selection chooses what the table shows, unless the command line does.
+	// Selection chooses the table's rows and columns, unless the command line does.
 	Selection Selection `mapstructure:"table"`
 	// Plots are drawn by heddle experiment plot.
 	Plots []PlotOptions `mapstructure:"plots"`

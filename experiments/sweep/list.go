@@ -21,7 +21,7 @@ type Listing struct {
 
 // ListedRun is one run of a Listing.
 type ListedRun struct {
-	// Number is the run's in the plan, from 1: what Options.Runs chooses by.
+	// Number is the run's in the plan, from 1: by which Options.Runs chooses.
 	Number     int `json:"run"`
 	Repetition int `json:"repetition"`
 	Point
@@ -32,7 +32,7 @@ type ListedRun struct {
 	Stored bool   `json:"stored"`
 }
 
-// List lists the runs of the plan, or those that are missing in the store. Nothing is written
+// List lists the runs of the plan, or the ones that are missing in the store. Nothing is written
 // but the inputs.
 func (x *Experiment) List(o Options, missingOnly bool) (Listing, error) {
 	plan, states, err := x.readStates(o)
@@ -79,8 +79,8 @@ func (x *Experiment) readStates(o Options) (*Plan, []runState, error) {
 	return plan, states, err
 }
 
-// Missing lists the numbers of the runs without a result, shuffled as shards are, with or without those that
-// failed.
+// Missing lists the numbers of the runs without a result, shuffled as shards are, with or without failed
+// ones.
 func (x *Experiment) Missing(o Options, failed bool) (numbers []int, err error) {
 	plan, states, err := x.readStates(o)
 	if err != nil {

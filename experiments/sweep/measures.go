@@ -56,7 +56,7 @@ func (m measure) withUnit() string {
 	return fmt.Sprintf("%s [%s]", m.title, m.unit)
 }
 
-// Selection chooses what a table shows.
+// Selection chooses the rows and columns of a table.
 type Selection struct {
 	// Measures are names of measures: cycles, instructions, context_switches, turns, peak_memory,
 	// host_seconds and values. The default is the first three and all values.

@@ -76,14 +76,14 @@ func TestPlotsOfResults(t *testing.T) {
 	}
 	for want, o := range map[string]PlotOptions{
 		"several rows of the table fall on one point of the plot: a threads=1 cores=4 policy=timed and a threads=1 cores=4 policy=rr": {Kind: plots.Bars, X: "threads"},
-		"no row of the table meets the conditions program=c": {Kind: plots.Bars, X: "threads", Where: []string{"program=c"}},
-		"x is program with the value \"a\"":  {Kind: plots.Lines, X: "program"},
-		"kind is \"\"":                       {X: "threads"},
-		"errors is \"se\"":                   {Kind: plots.Bars, X: "threads", Errors: "se"},
-		"log is \"z\"":                       {Kind: plots.Bars, X: "threads", Log: []string{"z"}},
-		"measure is \"speed\"":               {Kind: plots.Bars, X: "threads", Y: "speed"},
-		"parameter is \"speed\"":             {Kind: plots.Bars, X: "speed"},
-		"series is \"policy\"":               {Kind: plots.Heatmap, X: "threads", Y: "policy", Series: []string{"policy"}},
+		"no row of the table meets the conditions program=c":                                                                          {Kind: plots.Bars, X: "threads", Where: []string{"program=c"}},
+		"x is program with the value \"a\"":                                                                                           {Kind: plots.Lines, X: "program"},
+		"kind is \"\"":                                                                                                                {X: "threads"},
+		"errors is \"se\"":                                                                                                            {Kind: plots.Bars, X: "threads", Errors: "se"},
+		"log is \"z\"":                                                                                                                {Kind: plots.Bars, X: "threads", Log: []string{"z"}},
+		"measure is \"speed\"":                                                                                                        {Kind: plots.Bars, X: "threads", Y: "speed"},
+		"parameter is \"speed\"":                                                                                                      {Kind: plots.Bars, X: "speed"},
+		"series is \"policy\"":                                                                                                        {Kind: plots.Heatmap, X: "threads", Y: "policy", Series: []string{"policy"}},
 	} {
 		if _, err := Plot([]*Experiment{x}, Options{}, o); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%+v: %v, want %q", o, err, want)

@@ -42,7 +42,7 @@ func Tables(paths []string, o Options, s Selection) (*table.Table, error) {
 	return joinTables(names, tables), nil
 }
 
-// joinTables makes one table of several. A column of one table comes after those that it follows
+// joinTables makes one table of several. A column of one table comes after the columns that precede it
 // there.
 func joinTables(names []string, tables []*table.Table) *table.Table {
 	all := &table.Table{Head: []table.Column{{Name: "experiment", Key: "experiment"}}}

@@ -54,7 +54,7 @@ func (pic *picture) addGround() {
 	}))
 }
 
-// addLines adds points over numbers, with lines between those that follow each other.
+// addLines adds points over numbers, with lines between neighbours.
 func (pic *picture) addLines() {
 	var xs []float64
 	for _, s := range pic.Series {
@@ -108,7 +108,7 @@ func (pic *picture) addLines() {
 // closest is the least distance of two labels, as a part of the axis.
 const closest = 0.04
 
-// valueTicks label numbers in ascending order, but for those that are too close to the label before.
+// valueTicks label numbers in ascending order, but for numbers too close to the label before.
 func valueTicks(xs []float64, log bool) plot.ConstantTicks {
 	at := func(x float64) float64 { return x }
 	if log {

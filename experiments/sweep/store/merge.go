@@ -82,7 +82,7 @@ type merge struct {
 	tx      *sql.Tx
 	judge   Judge
 	have    map[string]place  // by slot and repetition
-	digests map[string]string // of results, by what they depend on
+	digests map[string]string // of results, by versionOf
 	keys    map[string]bool   // of results
 	natives map[string]Native
 	insert  *sql.Stmt // of a run
