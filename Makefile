@@ -1,10 +1,12 @@
-# make build   bin/heddle
+# make build   bin/heddle, and bin/heddle-plot, which draws its plots
 # make demo    the main job, configs/demo.yaml: sweep and table
 # make quick   unit tests and a sample of every other kind: less than three minutes
 # make test    every test, many of them on a sample of their cases
 # make long    every test on all cases: hours
 # make programs  the programs under study (docs/programs.md), into bin/programs
 # make servers the servers of docs/servers.md, whose packages it installs without starting them
+# make slurm   sweeps on a Slurm of four nodes that the test starts on this host, as root
+# make deb     a Debian package of heddle, into bin/deb
 # make bench   the ratios of docs/performance.md; BENCH=-write writes them there
 # make check   format, vet, static analysis and tests; fails if they leave the tree changed
 # make man     man pages of all commands, into bin/man/man1
@@ -21,10 +23,10 @@ TESTS = ./...
 ON_UNICORN = ./cmd/heddle ./internal/machine/... ./internal/e2e ./guest/programs/conformance ./memmodel/... ./recorder/...
 GOTEST = HEDDLE_BIN=$(CURDIR)/bin/heddle internal/setup/still.sh $(GO) test
 
-.PHONY: help build man demo programs quick test long servers bench check clean setup-build setup-demo setup-test setup-servers
+.PHONY: help build man demo programs quick test long servers slurm deb bench check clean setup-build setup-demo setup-test setup-servers setup-slurm setup-deb
 
 build: setup-build
-	$(GO) build -o bin/heddle ./cmd/heddle
+	$(GO) build -o bin/ ./cmd/heddle ./cmd/heddle-plot
 
 help:
 	@sed -n 's/^# \{0,1\}//p;/^$$/q' Makefile
@@ -54,6 +56,12 @@ long: setup-test build programs
 servers: setup-servers build
 	$(GOTEST) -timeout 40m -run TestServers -v $(FLAGS) ./internal/e2e
 
+slurm: setup-slurm build
+	HEDDLE_SLURM=1 $(GOTEST) -timeout 40m -run OnSlurm -v $(FLAGS) ./experiments/slurm
+
+deb: setup-deb build
+	internal/setup/deb.sh bin/deb
+
 bench: setup-test build
 	HEDDLE_BIN=$(CURDIR)/bin/heddle GO=$(GO) $(GO) run ./internal/bench $(BENCH)
 
@@ -67,5 +75,5 @@ check: setup-test
 clean:
 	rm -rf bin
 
-setup-build setup-demo setup-test setup-servers: setup-%:
+setup-build setup-demo setup-test setup-servers setup-slurm setup-deb: setup-%:
 	@internal/setup/packages.sh $*

@@ -24,6 +24,7 @@ import (
 
 	"github.com/heddle-dmt/heddle/cmd/heddle/command"
 	"github.com/heddle-dmt/heddle/cmd/heddle/litmus"
+	"github.com/heddle-dmt/heddle/cmd/heddle/sweeps"
 	"github.com/heddle-dmt/heddle/cmd/heddle/traces"
 	"github.com/heddle-dmt/heddle/experiments/sweep"
 	"github.com/heddle-dmt/heddle/internal/cli"
@@ -309,4 +310,21 @@ func helpCommand() *cobra.Command {
 			return found.Help()
 		},
 	}
+}
+
+// someFiles checks that there is an argument.
+func someFiles(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return command.ErrUsage.New("no file is named", c.CommandPath())
+	}
+	return nil
+}
+
+func (a *app) experimentCommand() *cobra.Command {
+	p := sweeps.Program{
+		Stdin: a.stdin, Stdout: a.stdout, Stderr: a.stderr, Version: version(), Say: a.say,
+		SetStatus: func(status int) { a.status = status }, Interrupted: interrupted,
+		OfCommands: command.OfCommands, OneFile: command.OneFile, Files: someFiles,
+	}
+	return p.Command()
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/emu/engines"
+	"github.com/heddle-dmt/heddle/experiments/plots/draw"
 	"github.com/heddle-dmt/heddle/internal/testhost"
 )
 
@@ -26,7 +27,15 @@ func TestMain(m *testing.M) {
 	if filepath.Base(os.Args[0]) != "heddle" { // which the scripts start, and which keeps ignored signals ignored
 		testhost.DefaultSignals()
 	}
-	testscript.Main(m, map[string]func(){"heddle": main})
+	testscript.Main(m, map[string]func(){"heddle": main, "heddle-plot": plotMain})
+}
+
+// plotMain stands for the program heddle-plot.
+func plotMain() {
+	if err := draw.Serve(os.Stdin); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 }
 
 func TestScripts(t *testing.T) {

@@ -39,6 +39,14 @@ var (
 		"cannot write the example {file}",
 		"Its folder does not exist or may not be written.",
 		"Name a file in a folder that you may write to.")
+	errNoRows = errs.Define("table-no-rows",
+		"no row of the table meets the conditions {where}",
+		"The conditions name values that the grid does not have, or contradict each other.",
+		"Change the conditions after where.")
+	errOfFailures = errs.Define("table-of-failures",
+		"the table of {file} counts failures and has no measures, statistics or base",
+		"An experiment with a section failures has a table of its own, which these choices would not change.",
+		"Leave them out, or read the runs with `heddle experiment export`.")
 	errNothingStored = errs.Define("table-empty",
 		"none of the {total} runs of {file} is in the store {store}",
 		"The experiment has not been run yet, its parameters were changed since, or its results are in another store.",

@@ -62,6 +62,12 @@ type Experiment struct {
 	// TimeLimit ends a run that takes the host longer, as a failure; 0 means
 	// no limit.
 	TimeLimit Duration `mapstructure:"time_limit"`
+	// Values are parsed from the programs' output.
+	Values []Value `mapstructure:"values"`
+	// Selection chooses the table's rows and columns, unless the command line does.
+	Selection Selection `mapstructure:"table"`
+	// Plots are drawn by heddle experiment plot.
+	Plots []PlotOptions `mapstructure:"plots"`
 	// Failures, when it asks for anything, makes the experiment one about runs
 	// that fail.
 	Failures Failures `mapstructure:"failures"`
@@ -161,6 +167,9 @@ func (x *Experiment) completeFields() error {
 	for i := range x.Programs {
 		x.Programs[i].completeFields(dir)
 	}
+	for i := range x.Values {
+		x.Values[i].completeFields()
+	}
 	return nil
 }
 
@@ -189,7 +198,7 @@ const maxRuns = 1_000_000
 
 // checkFields returns the first field that is wrong.
 func (x *Experiment) checkFields() error {
-	checks := []func() error{x.checkScalars, x.checkMachine, x.checkInputs, x.checkPrograms, x.checkGrid, x.checkModels, x.checkFailures}
+	checks := []func() error{x.checkScalars, x.checkMachine, x.checkInputs, x.checkPrograms, x.checkGrid, x.checkModels, x.checkFailures, x.checkValues, x.checkSelection, x.checkPlots}
 	for _, check := range checks {
 		if err := check(); err != nil {
 			return err

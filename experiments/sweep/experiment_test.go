@@ -11,7 +11,7 @@ import (
 )
 
 // load loads an experiment from text.
-func load(t *testing.T, text string) (*Experiment, error) {
+func load(t testing.TB, text string) (*Experiment, error) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "x.yaml")
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
@@ -25,7 +25,7 @@ func load(t *testing.T, text string) (*Experiment, error) {
 }
 
 // mustLoad loads an experiment that is right, with its store in a fresh folder.
-func mustLoad(t *testing.T, text string) *Experiment {
+func mustLoad(t testing.TB, text string) *Experiment {
 	t.Helper()
 	x, err := load(t, text)
 	if err != nil {

@@ -126,7 +126,7 @@ func (x *Experiment) memoryAxes() []axis {
 
 func textOrDash(text string) string {
 	if text == "" {
-		return "-"
+		return missing
 	}
 	return text
 }
@@ -150,7 +150,7 @@ func (c *collection) failureTable() *table.Table {
 		t.Head = append(t.Head, table.Column{Name: "switches", Key: "shortest_switches", Number: true},
 			table.Column{Name: "delayed", Key: "shortest_delayed_stores", Number: true}, table.Column{Name: "from", Key: "recorded_switches", Number: true})
 	}
-	for _, r := range c.rows {
+	for _, r := range c.shown {
 		t.Rows = append(t.Rows, c.failureCells(r, axes))
 	}
 	return t
@@ -159,7 +159,7 @@ func (c *collection) failureTable() *table.Table {
 func (c *collection) failureCells(r *row, axes []axis) []string {
 	cells := []string{r.point.Program}
 	for _, name := range c.x.argumentNames() {
-		cells = append(cells, r.argumentOf(name))
+		cells = append(cells, r.point.argument(name))
 	}
 	for _, a := range axes {
 		cells = append(cells, a.value(r))

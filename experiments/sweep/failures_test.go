@@ -2,6 +2,7 @@ package sweep
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -101,7 +102,7 @@ failures: {count: true}
 				out = output.Sum{SHA256: "other"}
 			}
 		}
-		record := store.Record{Slot: run.Point.storeSlot(), Repetition: 1, Key: run.Key, Report: store.Report{Result: &result, Stdout: out}}
+		record := store.Record{Slot: run.slot, Repetition: 1, Key: run.Key, Report: store.Report{Result: &result, Stdout: out}}
 		if err := s.Put(record); err != nil {
 			t.Fatal(err)
 		}
@@ -109,7 +110,7 @@ failures: {count: true}
 			t.Fatal(err)
 		}
 	}
-	table, err := x.Table(Options{})
+	table, err := x.Table(Options{}, Selection{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,6 +124,9 @@ a,tso,9,7,2,1,1,1,2,1-2 4-8
 `
 	if b.String() != want {
 		t.Errorf("got\n%swant\n%s", b.String(), want)
+	}
+	if _, err := x.Table(Options{}, Selection{Base: "model=sc"}); !errors.Is(err, errOfFailures) {
+		t.Errorf("ratios of failures: %v", err)
 	}
 }
 
@@ -185,7 +189,7 @@ func TestMemoryBugs(t *testing.T) {
 	if err := summary.Err(); err != nil {
 		t.Fatal(err)
 	}
-	table, err := x.Table(Options{})
+	table, err := x.Table(Options{}, Selection{})
 	if err != nil {
 		t.Fatal(err)
 	}

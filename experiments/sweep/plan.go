@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/heddle-dmt/heddle/internal/job"
 )
@@ -66,6 +67,8 @@ type Run struct {
 	Key string
 	// NativeKey identifies the run of the same command on the host.
 	NativeKey string
+
+	slot string // the point's place in a store
 }
 
 // Plan is an expanded experiment: its runs in order, and where their inputs
@@ -74,15 +77,16 @@ type Plan struct {
 	Experiment *Experiment
 	Runs       []Run
 	inputs     string // host folder with the inputs
+	build      string // SHA-256 of heddle's program file
 }
 
 // Plan expands the experiment. The inputs must be in the folder; see Prepare.
 func (x *Experiment) expandPlan(inputs string, digests map[string]string) (*Plan, error) {
-	self, err := fileDigest("/proc/self/exe")
+	self, err := ownDigest()
 	if err != nil {
 		return nil, errSelf.Wrap(err)
 	}
-	plan := &Plan{Experiment: x, inputs: inputs}
+	plan := &Plan{Experiment: x, inputs: inputs, build: self, Runs: make([]Run, 0, int(x.Size())/x.Repetitions)}
 	for _, p := range x.Programs {
 		program, err := findProgram(p.Command[0], x.Machine)
 		if err != nil {
@@ -93,7 +97,7 @@ func (x *Experiment) expandPlan(inputs string, digests map[string]string) (*Plan
 			return nil, errProgram.New(p.Command[0], err)
 		}
 		for _, point := range x.listPoints(p) {
-			run := Run{Point: point, Job: x.jobAt(p, point, inputs)}
+			run := Run{Point: point, Job: x.jobAt(p, point, inputs), slot: point.storeSlot()}
 			known := dependencies{Program: sum, Inputs: digests, Stdin: p.Stdin, Args: run.Job.Args, Env: run.Job.Options.Env}
 			run.NativeKey = digestJSON(known)
 			known.Heddle, known.UID, known.GID = self, os.Getuid(), os.Getgid()
@@ -125,6 +129,9 @@ func (d dependencies) digestKey() string {
 	d.Options = &options
 	return digestJSON(d)
 }
+
+// ownDigest is the digest of heddle's program file.
+var ownDigest = sync.OnceValues(func() (string, error) { return fileDigest("/proc/self/exe") })
 
 func digestJSON(v any) string {
 	text, err := json.Marshal(v)

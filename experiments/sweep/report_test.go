@@ -19,7 +19,7 @@ programs:
   - {name: b, command: [echo]}
 grid: {cores: [4], threads: [1, 2], seeds: 1-2, arguments: {level: [9]}}
 `)
-	if _, err := x.Table(Options{}); err == nil {
+	if _, err := x.Table(Options{}, Selection{}); err == nil {
 		t.Error("a table without a store")
 	}
 	s, err := store.Open(x.Store)
@@ -27,7 +27,7 @@ grid: {cores: [4], threads: [1, 2], seeds: 1-2, arguments: {level: [9]}}
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if _, err := x.Table(Options{}); !errors.Is(err, errNothingStored) {
+	if _, err := x.Table(Options{}, Selection{}); !errors.Is(err, errNothingStored) {
 		t.Errorf("a table of nothing: %v", err)
 	}
 	plan, err := x.Plan(Options{})
@@ -36,7 +36,7 @@ grid: {cores: [4], threads: [1, 2], seeds: 1-2, arguments: {level: [9]}}
 	}
 	for i, run := range plan.Runs[:5] {
 		record := store.Record{
-			Slot: run.Point.storeSlot(), Repetition: 1, Key: run.Key,
+			Slot: run.slot, Repetition: 1, Key: run.Key,
 			Report: store.Report{
 				Stdout: output.Sum{SHA256: "same"},
 				Result: &machine.Result{
@@ -58,7 +58,7 @@ grid: {cores: [4], threads: [1, 2], seeds: 1-2, arguments: {level: [9]}}
 			t.Fatal(err)
 		}
 	}
-	table, err := x.Table(Options{})
+	table, err := x.Table(Options{}, Selection{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -54,7 +54,7 @@ func (s *sweep) failingRuns() ([]Run, error) {
 	rows := map[string][]candidate{} // for look-up only
 	var order []string
 	for _, run := range s.plan.Runs {
-		record, ok, err := s.store.Get(run.Point.storeSlot(), 1)
+		record, ok, err := s.store.Get(run.slot, 1)
 		if err != nil {
 			return nil, err
 		}

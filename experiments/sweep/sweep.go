@@ -8,6 +8,7 @@ import (
 	"math"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -29,8 +30,18 @@ type Options struct {
 	Workers int
 	// Again also carries out stored runs, and compares.
 	Again bool
+	// Shard, unless zero, is the part of the plan that is carried out, into a store of its own.
+	Shard Shard
+	// Runs, unless empty, are the numbers of the runs in the plan that are carried out.
+	Runs []Range
+	// Inputs is the folder of the inputs, in place of one beside the store.
+	Inputs string
+	// NativesOnly carries out the commands on the host alone.
+	NativesOnly bool
 	// Progress, if not nil, gets reports of the sweep's course.
 	Progress Progress
+	// Version of heddle, for the store.
+	Version string
 }
 
 // Progress gets reports of a sweep's course, from one goroutine.
@@ -47,7 +58,7 @@ type Progress interface {
 
 // Summary is the result of a sweep.
 type Summary struct {
-	// Total counts the runs of the plan; Stored those whose results were used
+	// Total counts the runs of the plan, or of the part that the options choose; Stored those whose results were used
 	// again; Ran those carried out now; Failed those of them without a result.
 	Total, Stored, Ran, Failed int
 	// Conflicts are the runs that gave another digest than an equal run.
@@ -73,26 +84,30 @@ func (s Summary) Err() error {
 
 // StorePath is the file of the experiment's results under the options.
 func (x *Experiment) StorePath(o Options) string {
-	if o.Store != "" {
+	switch {
+	case o.Store != "":
 		return o.Store
+	case o.Shard.Of > 0:
+		return o.Shard.storePath(x.Store)
 	}
 	return x.Store
 }
 
-// InputsDir is the folder of the experiment's inputs, beside the store.
-func inputsDir(storePath string) (string, error) {
-	dir, err := filepath.Abs(strings.TrimSuffix(storePath, ".sqlite") + ".inputs")
-	if err != nil {
-		return "", errFolder.Wrap(err)
+// InputsPath is the folder of the experiment's inputs under the options: beside the store, or, of shards,
+// beside the experiment's.
+func (x *Experiment) InputsPath(o Options) string {
+	store := x.StorePath(o)
+	if o.Shard.Of > 0 && o.Store == "" {
+		store = x.Store
 	}
-	return dir, nil
+	return cmp.Or(o.Inputs, strings.TrimSuffix(store, ".sqlite")+".inputs")
 }
 
 // Plan prepares the inputs and expands the experiment.
 func (x *Experiment) Plan(o Options) (*Plan, error) {
-	dir, err := inputsDir(x.StorePath(o))
+	dir, err := filepath.Abs(x.InputsPath(o))
 	if err != nil {
-		return nil, err
+		return nil, errFolder.Wrap(err)
 	}
 	digests, err := x.prepareInputs(dir)
 	if err != nil {
@@ -109,12 +124,20 @@ func (x *Experiment) Sweep(ctx context.Context, o Options) (Summary, error) {
 	if err != nil {
 		return Summary{}, err
 	}
+	for _, r := range o.Runs {
+		if r.High > uint64(len(plan.Runs)*x.Repetitions) {
+			return Summary{}, errChoice.New("--runs", r, fmt.Sprintf("numbers of runs from 1 to %d", len(plan.Runs)*x.Repetitions))
+		}
+	}
 	results, err := store.Open(x.StorePath(o))
 	if err != nil {
 		return Summary{}, err
 	}
 	defer results.Close()
-	s := &sweep{plan: plan, store: results, again: o.Again, files: manifest{}, progress: o.Progress}
+	if err := results.PutBuild(plan.build, o.Version); err != nil {
+		return Summary{}, err
+	}
+	s := &sweep{plan: plan, store: results, again: o.Again, progress: o.Progress, chosen: plan.choose(o)}
 	if s.progress == nil {
 		s.progress = silent{}
 	}
@@ -122,13 +145,20 @@ func (x *Experiment) Sweep(ctx context.Context, o Options) (Summary, error) {
 		return s.summary, err
 	}
 	tasks, err := s.listTasks()
+	if err == nil && o.Shard.Of > 0 {
+		tasks, err = s.leaveStored(tasks, x.Store)
+	}
 	if err != nil {
 		return s.summary, err
+	}
+	if o.NativesOnly {
+		s.countFailures()
+		tasks = slices.DeleteFunc(tasks, func(t task) bool { return !t.native })
 	}
 	s.progress.Start(len(tasks), s.summary.Stored)
 	err = s.carryOutTasks(ctx, tasks, x.workerCount(o))
 	s.progress.Stop()
-	if err == nil && ctx.Err() == nil {
+	if err == nil && ctx.Err() == nil && s.chosen == nil && !o.NativesOnly {
 		err = s.shortenAll(ctx, x.failureFolder(o), x.workerCount(o))
 	}
 	return s.summary, errors.Join(err, ctx.Err(), results.Close())
@@ -160,9 +190,13 @@ type sweep struct {
 	plan     *Plan
 	store    *store.Store
 	again    bool
-	files    manifest
 	progress Progress
 	summary  Summary
+	states   []runState
+	readOnly bool                    // nothing is written to the store
+	chosen   map[int]bool            // numbers of the runs to carry out; nil for all
+	natives  map[string]store.Native // by key
+	stored   map[string][]task       // the runs that have a result, by the key of the native run
 }
 
 // task is a run to carry out, on the machine or on the host.
@@ -186,48 +220,103 @@ type outcome struct {
 }
 
 // listTasks lists the tasks: first the commands on the host, which are
-// quick, then the runs.
+// quick, then the runs. Where only some runs are carried out, those commands are among them that
+// the first run that needs them is, so that the parts of a sweep do them once together.
 func (s *sweep) listTasks() ([]task, error) {
+	x := s.plan.Experiment
+	states, err := s.readStore()
+	if err != nil {
+		return nil, err
+	}
+	s.states = states
 	var natives, runs []task
 	seen := map[string]bool{}
-	x := s.plan.Experiment
+	number := 0
 	for _, run := range s.plan.Runs {
-		if x.Native && hasNative(x.Machine) && !seen[run.NativeKey] {
-			seen[run.NativeKey] = true
-			native, ok, err := s.store.GetNative(run.NativeKey)
-			if err := s.noteDamage(err); err != nil {
-				return nil, err
-			}
-			if !ok || native.Failure != "" {
-				natives = append(natives, task{run: run, native: true})
-			}
-		}
 		for repetition := 1; repetition <= x.Repetitions; repetition++ {
-			s.summary.Total++
-			stored, err := s.isStored(run, repetition)
-			if err != nil {
-				return nil, err
+			number++
+			if s.chosen != nil && !s.chosen[number] {
+				seen[run.NativeKey] = true
+				continue
 			}
-			if stored {
+			if x.Native && hasNative(x.Machine) && !seen[run.NativeKey] {
+				seen[run.NativeKey] = true
+				if native, ok := s.natives[run.NativeKey]; !ok || native.Failure != "" {
+					natives = append(natives, task{run: run, native: true})
+				}
+			}
+			t := task{run: run, repetition: repetition}
+			s.summary.Total++
+			if states[number-1].stored && !s.again {
 				s.summary.Stored++
+				s.stored[run.NativeKey] = append(s.stored[run.NativeKey], t)
 			} else {
-				runs = append(runs, task{run: run, repetition: repetition})
+				runs = append(runs, t)
 			}
 		}
 	}
 	return append(natives, runs...), nil
 }
 
-// isStored reports whether the store has a result that still holds.
-func (s *sweep) isStored(run Run, repetition int) (bool, error) {
-	record, ok, err := s.store.Get(run.Point.storeSlot(), repetition)
-	if err := s.noteDamage(err); err != nil || !ok || s.again {
-		return false, err
+// runState is what the store has of a run as it is now: a result that still holds, or the sentence
+// of a failure.
+type runState struct {
+	stored  bool
+	failure string
+}
+
+// countFailures notes the failures of runs that are not carried out now.
+func (s *sweep) countFailures() {
+	for i, state := range s.states {
+		if state.failure == "" {
+			continue
+		}
+		s.summary.Failed++
+		if s.summary.FirstFailure == "" {
+			s.summary.FirstFailure = s.plan.Runs[i/s.plan.Experiment.Repetitions].Point.String() + ": " + state.failure
+		}
 	}
-	if !s.files.stillHolds(record, run) {
-		return false, nil
+}
+
+// readStore reads the store once: the native results, and the states of the runs of the plan, by their
+// numbers less 1.
+func (s *sweep) readStore() (states []runState, err error) {
+	s.natives, err = s.store.Natives()
+	if err := s.noteDamage(err); err != nil {
+		return nil, err
 	}
-	return true, s.classify(record, run)
+	s.stored = map[string][]task{}
+	places := s.plan.places()
+	states = make([]runState, len(s.plan.Runs)*s.plan.Experiment.Repetitions)
+	files := manifest{}
+	for record, err := range s.store.Runs() {
+		if err != nil {
+			if err := s.noteDamage(err); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		i, planned := places[record.Slot]
+		if !planned || record.Repetition > s.plan.Experiment.Repetitions {
+			continue
+		}
+		run, number := s.plan.Runs[i], i*s.plan.Experiment.Repetitions+record.Repetition
+		if record.Failure != "" && record.Key == run.Key {
+			states[number-1].failure = record.Failure
+		}
+		if !files.stillHolds(record, run) {
+			continue
+		}
+		kept, err := s.keepsOutputs(record)
+		if err == nil && kept {
+			states[number-1].stored = true
+			err = s.classify(record, run)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return states, nil
 }
 
 // noteDamage notes a damaged row, which counts as one that is missing, and returns other
@@ -246,25 +335,28 @@ func (s *sweep) classify(record store.Record, run Run) error {
 	if record.Key != run.Key || record.Failure != "" || record.Report.Result == nil {
 		return nil
 	}
-	class, err := s.classOf(record, run)
-	if err != nil || class == record.Class {
-		return err
+	class := s.classOf(record, run)
+	if class == record.Class || s.readOnly {
+		return nil
 	}
 	record.Labels, record.Class = pointLabels(run.Point), class
 	return s.store.Put(record)
 }
 
 // classOf is the class of a record, as far as the native run is known.
-func (s *sweep) classOf(record store.Record, run Run) (string, error) {
-	native, ok, err := s.store.GetNative(run.NativeKey)
-	if err != nil && !errors.Is(err, store.ErrDamaged) {
-		return "", err
-	}
-	return classOf(record, native, ok && s.plan.Experiment.Native && native.Failure == ""), nil
+func (s *sweep) classOf(record store.Record, run Run) string {
+	native, ok := s.natives[run.NativeKey]
+	return classOf(record, native, ok && s.plan.Experiment.Native && native.Failure == "")
 }
 
-// manifest remembers the digests of host files.
+// manifest remembers the digests of host files, and, by the digest of a list of files, whether
+// all are unchanged.
 type manifest map[string]string
+
+const (
+	unchangedFiles = "unchanged"
+	changedFiles   = "changed"
+)
 
 // stillHolds reports whether a record is a result of the run as it is now: same key,
 // and no file that was read has changed.
@@ -272,17 +364,22 @@ func (m manifest) stillHolds(record store.Record, run Run) bool {
 	if record.Key != run.Key || record.Failure != "" || record.Report.Result == nil {
 		return false
 	}
+	if verdict, known := m[record.Manifest]; known {
+		return verdict == unchangedFiles
+	}
+	verdict := unchangedFiles
 	for _, input := range record.Report.Result.Inputs {
 		if !m.isUnchanged(input) {
-			return false
+			verdict = changedFiles
 		}
 	}
-	return true
+	m[record.Manifest] = verdict
+	return verdict == unchangedFiles
 }
 
 func (m manifest) isUnchanged(input machine.Input) bool {
 	if !filepath.IsAbs(input.Path) {
-		return true // standard input, which the key covers
+		return true // an input of the experiment, which the key covers
 	}
 	sum, known := m[input.Path]
 	if !known {
@@ -357,7 +454,9 @@ func (s *sweep) carryOutTask(ctx context.Context, t task) outcome {
 		reply, err = t.shorten.spawn(ctx)
 		result.shortest, result.failure = reply.Report, reply.Failure
 	default:
-		result.report, err = t.run.Job.Spawn(ctx, nil, nil)
+		job := t.run.Job
+		job.KeepOutput = len(s.plan.Experiment.Values) > 0
+		result.report, err = job.Spawn(ctx, nil, nil)
 		result.failure = result.report.Failure
 	}
 	result.seconds = time.Since(start).Seconds()
@@ -383,7 +482,7 @@ func (s *sweep) keepOutcome(o outcome) error {
 	run := o.task.run
 	s.summary.Ran++
 	record := store.Record{
-		Slot: run.Point.storeSlot(), Key: run.Key, Repetition: o.task.repetition,
+		Slot: run.slot, Key: run.Key, Repetition: o.task.repetition,
 		Labels: pointLabels(run.Point), Failure: o.failure,
 	}
 	if o.failure != "" {
@@ -395,14 +494,13 @@ func (s *sweep) keepOutcome(o outcome) error {
 		return s.store.Put(record)
 	}
 	record.Report = store.Report{Result: o.report.Result, Stdout: o.report.Stdout, Stderr: o.report.Stderr}
+	s.plan.nameInputs(record.Report.Result.Inputs)
 	record.Manifest = digestJSON(o.report.Result.Inputs)
 	conflict, err := s.findConflict(record)
 	if err != nil {
 		return err
 	}
-	if record.Class, err = s.classOf(record, run); err != nil {
-		return err
-	}
+	record.Class = s.classOf(record, run)
 	result := o.report.Result
 	line := fmt.Sprintf("%v: %s, %d instructions, %d cycles, %.1f s", run.Point, describeEnd(result), result.Instructions, result.Cycles, o.seconds)
 	if conflict != "" {
@@ -410,6 +508,10 @@ func (s *sweep) keepOutcome(o outcome) error {
 		s.summary.Conflicts = append(s.summary.Conflicts, run.Point.String())
 	}
 	s.progress.Done(line, conflict != "")
+	if err := s.keepTexts(o.report); err != nil {
+		return err
+	}
+	s.stored[run.NativeKey] = append(s.stored[run.NativeKey], o.task)
 	return s.store.Put(record)
 }
 
@@ -445,18 +547,14 @@ func (s *sweep) keepNative(o outcome) error {
 	if err := s.store.PutNative(o.task.run.NativeKey, o.native); err != nil {
 		return err
 	}
-	for _, run := range s.plan.Runs {
-		if run.NativeKey != o.task.run.NativeKey {
-			continue
+	s.natives[o.task.run.NativeKey] = o.native
+	for _, t := range s.stored[o.task.run.NativeKey] {
+		record, ok, err := s.store.Get(t.run.slot, t.repetition)
+		if ok {
+			err = s.classify(record, t.run)
 		}
-		for repetition := 1; repetition <= s.plan.Experiment.Repetitions; repetition++ {
-			record, ok, err := s.store.Get(run.Point.storeSlot(), repetition)
-			if ok {
-				err = s.classify(record, run)
-			}
-			if err != nil && !errors.Is(err, store.ErrDamaged) {
-				return err
-			}
+		if err != nil && !errors.Is(err, store.ErrDamaged) {
+			return err
 		}
 	}
 	return nil

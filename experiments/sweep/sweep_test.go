@@ -160,7 +160,7 @@ func TestUnequalDigestsOfEqualRunsAreReported(t *testing.T) {
 	if len(summary.Conflicts) != 1 || !errors.Is(summary.Err(), errConflict) || told.trouble != 1 {
 		t.Errorf("%+v, %q", summary, told.lines)
 	}
-	table, err := x.Table(Options{})
+	table, err := x.Table(Options{}, Selection{})
 	if err != nil || !strings.Contains(strings.Join(table.Notes, "\n"), "NOT REPEATABLE: 1 runs") {
 		t.Errorf("the table's notes are %q, %v", table.Notes, err)
 	}
@@ -180,7 +180,7 @@ machine: {cores: 61, env: [A=b]}
 	if err := summary.Err(); err != nil {
 		t.Fatal(err)
 	}
-	table, err := x.Table(Options{})
+	table, err := x.Table(Options{}, Selection{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -222,21 +222,21 @@ func TestDamagedResultsAreRunAgain(t *testing.T) {
 	if summary, _ := sweepAll(t, x, false); summary.Err() != nil {
 		t.Fatalf("%+v", summary)
 	}
-	before, err := x.Table(Options{})
+	before, err := x.Table(Options{}, Selection{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	inStore(t, x, "UPDATE runs SET report = replace(report, 'exit', 'exif') WHERE seed = '2' RETURNING ''")
 	inStore(t, x, "UPDATE native SET report = report || ' ' RETURNING ''")
 	inStore(t, x, "INSERT INTO conflicts VALUES ('key', 'slot', 'd', 'e', 'wrong') RETURNING ''")
-	if _, err := x.Table(Options{}); !errors.Is(err, store.ErrDamaged) {
+	if _, err := x.Table(Options{}, Selection{}); !errors.Is(err, store.ErrDamaged) {
 		t.Errorf("the table: %v", err)
 	}
 	summary, _ := sweepAll(t, x, false)
 	if summary.Ran != 1 || summary.Stored != 2 || summary.Err() != nil || len(summary.Damaged) != 3 {
 		t.Errorf("%+v", summary)
 	}
-	if after, err := x.Table(Options{}); err != nil || !reflect.DeepEqual(after, before) {
+	if after, err := x.Table(Options{}, Selection{}); err != nil || !reflect.DeepEqual(after, before) {
 		t.Errorf("the table is %+v, %v; it was %+v", after, err, before)
 	}
 	if summary, _ := sweepAll(t, x, false); summary.Stored != 3 || len(summary.Damaged) > 0 {

@@ -27,15 +27,30 @@ _Noreturn static void end_missing(const struct heddle_dynlib *lib, const char *r
   _Exit(STATUS_FAILURE);
 }
 
-static void *open_library(const struct heddle_dynlib *lib) {
-  char first[256];
+// Opens the library, or returns NULL with the reason.
+static void *try_library(const struct heddle_dynlib *lib, char *reason, size_t size) {
   for (size_t i = 0; lib->files[i]; i++) {
     void *handle = dlopen(lib->files[i], RTLD_LAZY | RTLD_LOCAL);
     if (handle) return handle;
-    if (i == 0) snprintf(first, sizeof first, "%s", dlerror());
+    if (i == 0) snprintf(reason, size, "%s", dlerror());
   }
-  end_missing(lib, first);
+  return NULL;
 }
+
+static void *open_library(const struct heddle_dynlib *lib) {
+  char reason[256];
+  void *handle = try_library(lib, reason, sizeof reason);
+  if (!handle) end_missing(lib, reason);
+  return handle;
+}
+
+static int can_open(const struct heddle_dynlib *lib) {
+  char reason[256];
+  return try_library(lib, reason, sizeof reason) != NULL;
+}
+
+int heddle_has_z3(void) { return can_open(&heddle_z3); }
+int heddle_has_unicorn(void) { return can_open(&heddle_unicorn); }
 
 void *heddle_dynlib_bind(struct heddle_dynlib *lib, size_t i) {
   pthread_mutex_lock(&loading);
@@ -46,4 +61,8 @@ void *heddle_dynlib_bind(struct heddle_dynlib *lib, size_t i) {
   pthread_mutex_unlock(&loading);
   return function;
 }
+#else
+// Linked as usual.
+int heddle_has_z3(void) { return 1; }
+int heddle_has_unicorn(void) { return 1; }
 #endif

@@ -21,5 +21,13 @@ package dynlib
 
 /*
 #cgo CFLAGS: -std=c11 -O2 -Wall -Wextra -Werror
+int heddle_has_z3(void);
+int heddle_has_unicorn(void);
 */
 import "C"
+
+// HasZ3 reports whether libz3 can be loaded.
+func HasZ3() bool { return C.heddle_has_z3() != 0 }
+
+// HasUnicorn reports whether libunicorn can be loaded.
+func HasUnicorn() bool { return C.heddle_has_unicorn() != 0 }

@@ -54,7 +54,12 @@ type Job struct {
 	Faults []machine.StreamFault `json:"faults,omitempty"`
 	// Hidden are host files that the program does not see (machine.Config.Hidden).
 	Hidden []string `json:"hidden,omitempty"`
+	// KeepOutput asks for the texts in the Report.
+	KeepOutput bool `json:"keep_output,omitempty"`
 }
+
+// MaxKept is the largest number of bytes of an output that a Report keeps.
+const MaxKept = 4 << 20
 
 // Report is the result of a Job.
 type Report struct {
@@ -64,6 +69,10 @@ type Report struct {
 	Failure string     `json:"failure,omitempty"`
 	Stdout  output.Sum `json:"stdout"`
 	Stderr  output.Sum `json:"stderr"`
+	// StdoutText and StderrText are the outputs if Job.KeepOutput asks for them; of one of more than
+	// MaxKept bytes, its beginning.
+	StdoutText []byte `json:"stdout_text,omitempty"`
+	StderrText []byte `json:"stderr_text,omitempty"`
 }
 
 // Config translates the job. The caller sets the streams.
@@ -78,12 +87,25 @@ func (j Job) Config() machine.Config {
 // nil.
 func (j Job) Run(ctx context.Context, events io.Writer) Report {
 	stdout, stderr := output.NewMeter(), output.NewMeter()
-	result, err := j.run(ctx, stdout, stderr, events)
-	report := Report{Result: result, Stdout: stdout.Sum(), Stderr: stderr.Sum()}
+	var kept [2]beginning
+	to := [2]io.Writer{stdout, stderr}
+	if j.KeepOutput {
+		to = [2]io.Writer{io.MultiWriter(stdout, &kept[0]), io.MultiWriter(stderr, &kept[1])}
+	}
+	result, err := j.run(ctx, to[0], to[1], events)
+	report := Report{Result: result, Stdout: stdout.Sum(), Stderr: stderr.Sum(), StdoutText: kept[0], StderrText: kept[1]}
 	if err != nil {
 		report.Result, report.Failure = nil, Explained(err).Error()
 	}
 	return report
+}
+
+// beginning keeps the first MaxKept bytes that are written to it.
+type beginning []byte
+
+func (b *beginning) Write(p []byte) (int, error) {
+	*b = append(*b, p[:min(len(p), MaxKept-len(*b))]...)
+	return len(p), nil
 }
 
 func (j Job) run(ctx context.Context, stdout, stderr, events io.Writer) (*machine.Result, error) {

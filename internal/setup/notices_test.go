@@ -9,10 +9,10 @@ import (
 	"testing"
 )
 
-// TestNoticesNameEveryModule: NOTICES.md lists the Go modules that the command is built from, and
+// TestNoticesNameEveryModule: NOTICES.md lists the Go modules that the programs are built from, and
 // no others.
 func TestNoticesNameEveryModule(t *testing.T) {
-	list := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{.Path}}{{end}}{{end}}", "./cmd/heddle")
+	list := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{.Path}}{{end}}{{end}}", "./cmd/heddle", "./cmd/heddle-plot")
 	list.Dir = moduleRoot
 	out, err := list.Output()
 	if err != nil {
@@ -28,6 +28,6 @@ func TestNoticesNameEveryModule(t *testing.T) {
 		named = append(named, m[1])
 	}
 	if !slices.Equal(named, used) {
-		t.Errorf("NOTICES.md names\n%s\nthe command is built from\n%s", strings.Join(named, "\n"), strings.Join(used, "\n"))
+		t.Errorf("NOTICES.md names\n%s\nthe programs are built from\n%s", strings.Join(named, "\n"), strings.Join(used, "\n"))
 	}
 }

@@ -5,6 +5,8 @@
 #   packages.sh demo    build, and the programs that configs/demo.yaml runs
 #   packages.sh test    demo, and every program and library that the tests use
 #   packages.sh servers test, and the servers of docs/servers.md, which are not started
+#   packages.sh slurm   test, and the daemons of Slurm that make slurm starts for itself
+#   packages.sh deb     build, and the tools that make packages
 #
 # Installed packages are not changed, and the script does nothing when no
 # package is missing, so it needs root on the first call only.
@@ -12,13 +14,14 @@ set -euo pipefail
 cd "$(dirname "$0")"
 
 case "${1:-}" in
-  build | demo | test | servers) ;;
-  *) echo "usage: packages.sh build|demo|test|servers" >&2; exit 2 ;;
+  build | demo | test | servers | slurm | deb) ;;
+  *) echo "usage: packages.sh build|demo|test|servers|slurm|deb" >&2; exit 2 ;;
 esac
 want=()
 seen=
 while read -r purpose package _; do
-  case "$purpose" in '' | '#'*) continue ;; esac
+  case "$purpose" in '' | '#'*) continue ;; servers | slurm | deb) [ "$purpose" = "$1" ] || continue ;; esac
+  case "$1 $purpose" in "deb demo" | "deb test") continue ;; esac
   [ -z "$seen" ] || [ "$purpose" = "$1" ] || break
   [ "$purpose" != "$1" ] || seen=1
   want+=("$package")
@@ -79,7 +82,7 @@ if needs_trixie; then add_trixie; fi
 
 # Debian starts a server when its package is installed, unless this program forbids it.
 policy=/usr/sbin/policy-rc.d
-if [ "$1" = servers ] && ! [ -e $policy ]; then
+if [[ "$1" =~ ^(servers|slurm)$ ]] && ! [ -e $policy ]; then
   trap '"${root[@]}" rm -f $policy' EXIT
   printf '#!/bin/sh\nexit 101\n' | "${root[@]}" tee $policy >/dev/null
   "${root[@]}" chmod 755 $policy

@@ -35,17 +35,27 @@ func purposes(t *testing.T) map[string][]string {
 		t.Fatal(err)
 	}
 	list := map[string][]string{}
-	var all []string
+	var all []string // of the purposes that others need
 	for _, line := range strings.Split(string(text), "\n") {
 		if f := strings.Fields(line); len(f) > 0 && f[0] != "#" {
 			if len(f) < 3 {
 				t.Fatalf("packages.txt: no purpose, package and use: %q", line)
 			}
-			all = append(all, f[1])
-			list[f[0]] = slices.Clone(all)
+			switch f[0] {
+			case "servers", "slurm":
+				list[f[0]] = append(list[f[0]], f[1])
+			case "deb":
+				list[f[0]] = append(append(list[f[0]], list["build"]...), f[1])
+			default:
+				all = append(all, f[1])
+				list[f[0]] = slices.Clone(all)
+			}
 		}
 	}
-	if names := slices.Sorted(maps.Keys(list)); !slices.Equal(names, []string{"build", "demo", "servers", "test"}) {
+	for _, purpose := range []string{"servers", "slurm"} {
+		list[purpose] = append(list[purpose], all...)
+	}
+	if names := slices.Sorted(maps.Keys(list)); !slices.Equal(names, []string{"build", "deb", "demo", "servers", "slurm", "test"}) {
 		t.Fatalf("packages.txt: purposes %v", names)
 	}
 	return list
@@ -364,8 +374,24 @@ func TestDemoPackages(t *testing.T) {
 	u.check(t, in, "demo")
 }
 
-// serversTest needs the packages for servers, too, and is left out without them.
-const serversTest = moduleRoot + "/internal/e2e/servers_test.go"
+// serversTest and slurmTest need the packages for servers and for Slurm, too, and are left out without
+// them.
+const (
+	serversTest = moduleRoot + "/internal/e2e/servers_test.go"
+	slurmTest   = moduleRoot + "/experiments/slurm/slurm_test.go"
+)
+
+// moveTo checks what a file uses against the packages for a purpose of its own, and removes it.
+func (u uses) moveTo(t *testing.T, in installed, file, purpose string) {
+	own := uses{}
+	for path, by := range u {
+		if by == file {
+			own[path] = by
+			delete(u, path)
+		}
+	}
+	own.check(t, in, purpose)
+}
 
 // TestTestPackages: the tests find the libraries that they link with and the programs that
 // they run. Which words of a test are programs is not known before it runs: each that
@@ -392,15 +418,9 @@ func TestTestPackages(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.use(t, u)
-	servers := uses{}
-	for file, by := range u {
-		if by == serversTest {
-			servers[file] = by
-			delete(u, file)
-		}
-	}
+	u.moveTo(t, in, serversTest, "servers")
+	u.moveTo(t, in, slurmTest, "slurm")
 	u.check(t, in, "test")
-	servers.check(t, in, "servers")
 }
 
 // words are the names in files of the tests and of the guest programs, with a file of each.

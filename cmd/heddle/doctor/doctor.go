@@ -21,6 +21,8 @@ import (
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/emu/engines"
 	"github.com/heddle-dmt/heddle/emu/uc"
+	"github.com/heddle-dmt/heddle/experiments/plots"
+	"github.com/heddle-dmt/heddle/internal/dynlib"
 	"github.com/heddle-dmt/heddle/internal/machine"
 )
 
@@ -46,8 +48,10 @@ type finding struct {
 
 // A Host is a host as it is checked, so that tests can replace it.
 type Host struct {
-	unicorn  [3]int
-	direct   bool // the engine direct runs on it
+	unicorn  [3]int // the version; zero without the library
+	z3       bool   // there is the library
+	plots    bool   // there is the program that draws plots
+	direct   bool   // the engine direct runs on it
 	platform string
 	read     func(path string) ([]byte, error)
 	look     func(program string) (string, error)
@@ -57,9 +61,15 @@ type Host struct {
 
 // ThisHost returns the host that heddle runs on.
 func ThisHost() Host {
+	var unicorn [3]int
+	if dynlib.HasUnicorn() {
+		unicorn = uc.Version()
+	}
 	return Host{
 		direct:   engines.Check(engines.Direct, arch.V2) == nil,
-		unicorn:  uc.Version(),
+		unicorn:  unicorn,
+		z3:       dynlib.HasZ3(),
+		plots:    plots.IsInstalled(),
 		platform: runtime.GOOS + "/" + runtime.GOARCH,
 		read:     os.ReadFile,
 		look:     exec.LookPath,
@@ -78,8 +88,8 @@ func ThisHost() Host {
 
 // checks are all checks, in the order of the report.
 var checks = []func(Host) finding{
-	checkPlatform, checkUnicorn, checkEngines, checkLoader, checkMemory, checkOvercommit, checkAddressSpace, checkMaps,
-	checkFiles, checkTemp, checkDemo, checkTools,
+	checkPlatform, checkUnicorn, checkZ3, checkEngines, checkLoader, checkMemory, checkOvercommit, checkAddressSpace, checkMaps,
+	checkFiles, checkTemp, checkPlots, checkSlurm, checkDemo, checkTools,
 }
 
 // Report prints the result of each check, and reports whether heddle can work.
@@ -112,6 +122,16 @@ func checkPlatform(h Host) finding {
 
 func checkUnicorn(h Host) finding {
 	v := h.unicorn
+	if v == [3]int{} {
+		f := finding{
+			"Unicorn library", note, "none",
+			"install libunicorn2t64 2.1.1 of Debian 13, whose package works on Debian 12, too, for --engine " + engines.Unicorn + "; runs use " + engines.Direct + " meanwhile",
+		}
+		if !h.direct {
+			f.verdict = bad
+		}
+		return f
+	}
 	f := finding{thing: "Unicorn library", found: fmt.Sprintf("%d.%d.%d", v[0], v[1], v[2])}
 	switch order := slices.Compare(v[:], uc.MinVersion[:]); {
 	case order < 0:
@@ -120,6 +140,28 @@ func checkUnicorn(h Host) finding {
 		f.verdict, f.advice = note, "2.1.1 is the version that was measured; 2.1.4 runs programs 3 to 9 times slower"
 	}
 	return f
+}
+
+func checkZ3(h Host) finding {
+	if !h.z3 {
+		return finding{"Z3 library", note, "none", "install libz3-4, which memoization, slicing and the computation of schedules need"}
+	}
+	return finding{thing: "Z3 library", found: "libz3"}
+}
+
+func checkPlots(h Host) finding {
+	if !h.plots {
+		return finding{"drawing of plots", note, plots.Program + " is missing", "`make build` makes it beside heddle: experiment plot needs it"}
+	}
+	return finding{thing: "drawing of plots", found: plots.Program}
+}
+
+// checkSlurm finds nothing wrong: a host without Slurm is a usual one.
+func checkSlurm(h Host) finding {
+	if _, err := h.look("sbatch"); err != nil {
+		return finding{thing: "Slurm", found: "none; experiment run --slurm cannot be used from here"}
+	}
+	return finding{thing: "Slurm", found: "sbatch"}
 }
 
 func checkEngines(h Host) finding {
@@ -213,7 +255,7 @@ func checkTemp(h Host) finding {
 }
 
 func checkDemo(h Host) finding {
-	return checkPrograms(h, "programs of the demo", []string{"pbzip2", "pigz", "zstd"}, "internal/setup/packages.sh demo installs them")
+	return checkPrograms(h, "programs of the demo", []string{"pbzip2", "pigz", "zstd"}, "internal/setup/packages.sh demo installs them, or apt-get those packages")
 }
 
 func checkTools(h Host) finding {

@@ -22,6 +22,8 @@ func goodHost() Host {
 	return Host{
 		direct:   true,
 		unicorn:  [3]int{2, 1, 1},
+		z3:       true,
+		plots:    true,
 		platform: "linux/amd64",
 		read: func(path string) ([]byte, error) {
 			if text, ok := files[path]; ok {
@@ -77,6 +79,9 @@ func TestDoctorFindsNothingWrong(t *testing.T) {
 
 func TestDoctorSaysWhatToDo(t *testing.T) {
 	old, newer, other, bare, full, plain := goodHost(), goodHost(), goodHost(), goodHost(), goodHost(), goodHost()
+	without, neither, less := goodHost(), goodHost(), goodHost()
+	without.unicorn, neither.unicorn, neither.direct = [3]int{}, [3]int{}, false
+	less.z3, less.plots = false, false
 	old.unicorn = [3]int{2, 0, 1}
 	newer.unicorn = [3]int{2, 1, 4}
 	plain.direct = false
@@ -89,6 +94,11 @@ func TestDoctorSaysWhatToDo(t *testing.T) {
 	}{
 		"BAD platform linux/arm64, kernel 6.1.0-37-amd64 -> run heddle on x86-64 Linux":                      {other, false},
 		"BAD Unicorn library 2.0.1 -> install libunicorn-dev 2.1.1":                                          {old, false},
+		"note Unicorn library none -> install libunicorn2t64 2.1.1 of Debian 13":                             {without, true},
+		"BAD Unicorn library none -> install libunicorn2t64 2.1.1 of Debian 13":                              {neither, false},
+		"note Z3 library none -> install libz3-4":                                                            {less, true},
+		"note drawing of plots heddle-plot is missing -> `make build` makes it":                              {less, true},
+		"ok Slurm none; experiment run --slurm cannot be used from here":                                     {bare, true},
 		"note Unicorn library 2.1.4 -> 2.1.1 is the version that was measured":                               {newer, true},
 		"note engines unicorn -> --engine direct needs a host processor with the instructions of x86-64-v2":  {plain, true},
 		"note dynamic loader /lib64/ld-linux-x86-64.so.2 is missing -> install libc6":                        {withFile(goodHost(), "/lib64/ld-linux-x86-64.so.2", ""), true},

@@ -18,6 +18,7 @@ package store
 
 import (
 	"database/sql"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -81,6 +82,23 @@ CREATE TABLE IF NOT EXISTS conflicts (
 	PRIMARY KEY (key, digest, other)
 ) STRICT;
 CREATE TABLE IF NOT EXISTS shortest (key TEXT PRIMARY KEY, report TEXT NOT NULL, checksum TEXT NOT NULL DEFAULT '') STRICT;
+CREATE TABLE IF NOT EXISTS builds (build TEXT PRIMARY KEY, version TEXT NOT NULL, checksum TEXT NOT NULL) STRICT;
+CREATE TABLE IF NOT EXISTS outputs (sha256 TEXT PRIMARY KEY, zstd BLOB NOT NULL, checksum TEXT NOT NULL) STRICT;
+CREATE INDEX IF NOT EXISTS runs_by_key ON runs (key);
+` + views
+
+// views are for pandas, R and other readers (docs/experiments.md): numbers are numbers, and NULL
+// stands for a missing one. SQLite's integers are signed: a seed of 2^63 or more stays a text.
+const views = `
+CREATE VIEW IF NOT EXISTS results AS SELECT
+	program, arguments, policy, model, nullif(commits, '') AS "commit", nullif(capacity, 0) AS capacity, cores, nullif(threads, 0) AS threads,
+	CASE WHEN length(seed) < 19 THEN CAST(seed AS INTEGER) WHEN length(seed) = 19 AND seed <= '9223372036854775807' THEN CAST(seed AS INTEGER) ELSE seed END AS seed,
+	repetition, outcome, exit_code, class AS failure_class, instructions, cycles, context_switches,
+	json_extract(report, '$.result.turns') AS turns, json_extract(report, '$.result.peak_memory') AS peak_memory,
+	host_seconds, digest, schedule_digest, key, slot
+	FROM runs WHERE failure = '';
+CREATE VIEW IF NOT EXISTS failed_runs AS SELECT
+	program, arguments, policy, cores, threads, seed, repetition, failure, key, slot FROM runs WHERE failure <> '';
 `
 
 // Columns of the table runs that are read, by their place.
@@ -145,14 +163,7 @@ func Open(path string) (*Store, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, errOpen.Wrap(err, path)
 	}
-	s, err := openFile(path)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := s.db.Exec(schema); err != nil {
-		return nil, errors.Join(errOpen.Wrap(err, path), s.db.Close())
-	}
-	return s, nil
+	return openFile(path)
 }
 
 // OpenExisting opens a store for reading; it is an error if it is not there.
@@ -163,19 +174,55 @@ func OpenExisting(path string) (*Store, error) {
 	return openFile(path)
 }
 
+// IsMissing reports whether an error says that there is no store.
+func IsMissing(err error) bool { return errors.Is(err, errMissing) }
+
+// OpenSnapshot opens a store to read it as it is, without a file beside it: for a store on a file
+// system that several hosts share, to which none of them writes meanwhile.
+func OpenSnapshot(path string) (*Store, error) {
+	if _, err := os.Stat(path); err != nil {
+		return nil, errMissing.New(path)
+	}
+	flags := "?mode=ro"
+	if _, err := os.Stat(path + "-wal"); errors.Is(err, os.ErrNotExist) {
+		flags += "&immutable=1"
+	}
+	s, err := connect(path, flags)
+	if err != nil {
+		return nil, err
+	}
+	var format int
+	if err := s.db.QueryRow("PRAGMA user_version").Scan(&format); err != nil {
+		return nil, errors.Join(errOpen.Wrap(err, path), s.db.Close())
+	}
+	if format != Format {
+		return nil, errors.Join(errFormat.New(path, format, Format), s.db.Close())
+	}
+	return s, nil
+}
+
 func openFile(path string) (*Store, error) {
 	// A busy store is waited for: another sweep may be writing.
-	source := "file:" + (&url.URL{Path: path}).EscapedPath() + "?_journal_mode=WAL&_synchronous=NORMAL&_busy_timeout=60000&_txlock=immediate"
-	db, err := sql.Open("sqlite3", source)
+	s, err := connect(path, "?_journal_mode=WAL&_synchronous=NORMAL&_busy_timeout=60000&_txlock=immediate")
+	if err != nil {
+		return nil, err
+	}
+	if err := s.checkFormat(); err != nil {
+		return nil, errors.Join(err, s.db.Close())
+	}
+	if _, err := s.db.Exec(schema); err != nil {
+		return nil, errors.Join(errOpen.Wrap(err, path), s.db.Close())
+	}
+	return s, nil
+}
+
+func connect(path, flags string) (*Store, error) {
+	db, err := sql.Open("sqlite3", "file:"+(&url.URL{Path: path}).EscapedPath()+flags)
 	if err != nil {
 		return nil, errOpen.Wrap(err, path)
 	}
 	db.SetMaxOpenConns(1)
-	s := &Store{db: db, path: path}
-	if err := s.checkFormat(); err != nil {
-		return nil, errors.Join(err, db.Close())
-	}
-	return s, nil
+	return &Store{db: db, path: path}, nil
 }
 
 // checkFormat reads the format's number, writes it into a new file, and renews one of an
@@ -290,15 +337,24 @@ func readValues(rows *sql.Rows) (all [][]any, err error) {
 
 // rowChecksum is that of a row without it. The type and the length of each value count.
 func rowChecksum(row []any) string {
-	h := xxh3.New()
+	var line, text []byte
 	for _, v := range row {
-		text := fmt.Sprint(v)
-		if f, ok := v.(float64); ok {
-			text = strconv.FormatFloat(f, 'g', -1, 64)
+		var kind string
+		switch v := v.(type) {
+		case string:
+			kind, text = "string", append(text[:0], v...)
+		case int64:
+			kind, text = "int64", strconv.AppendInt(text[:0], v, 10)
+		case float64:
+			kind, text = "float64", strconv.AppendFloat(text[:0], v, 'g', -1, 64)
+		default:
+			kind, text = fmt.Sprintf("%T", v), fmt.Append(text[:0], v)
 		}
-		fmt.Fprintf(h, "%T %d %s\n", v, len(text), text)
+		line = append(append(append(line, kind...), ' '), strconv.Itoa(len(text))...)
+		line = append(append(append(line, ' '), text...), '\n')
 	}
-	return fmt.Sprintf("%x", h.Sum128().Bytes())
+	sum := xxh3.Hash128(line).Bytes()
+	return hex.EncodeToString(sum[:])
 }
 
 // putRow writes a row in place of an older one with the same primary key.
@@ -328,11 +384,7 @@ func (s *Store) getRows(table, condition string, keys ...any) (whole [][]any, er
 		case rowChecksum(row[:last]) == row[last]:
 			whole = append(whole, row[:last])
 		case err == nil:
-			name := fmt.Sprint(row[0])
-			if table == "runs" {
-				name = fmt.Sprintf("%v repetition %v", row[columnSlot], row[columnRepetition])
-			}
-			err = ErrDamaged.New(name, table, s.path)
+			err = s.damaged(table, row)
 		}
 	}
 	return whole, err
@@ -387,17 +439,12 @@ func (s *Store) Put(r Record) error {
 // Get returns the record of a slot's repetition, without its labels; ok is false if
 // the store has no such record.
 func (s *Store) Get(slot string, repetition int) (r Record, ok bool, err error) {
-	r = Record{Slot: slot, Repetition: repetition}
 	rows, err := s.getRows("runs", "slot = ? AND repetition = ?", slot, repetition)
 	if err != nil || len(rows) == 0 {
-		return r, false, err
+		return Record{Slot: slot, Repetition: repetition}, false, err
 	}
-	text := func(column int) string { return rows[0][column].(string) }
-	r.Key, r.Manifest, r.Failure, r.Class = text(columnKey), text(columnManifest), text(columnFailure), text(columnClass)
-	if err := json.Unmarshal([]byte(text(columnReport)), &r.Report); err != nil {
-		return r, false, errOpen.Wrap(err, s.path)
-	}
-	return r, true, nil
+	r, err = s.decodeRun(rows[0])
+	return r, err == nil, err
 }
 
 // Digests returns the different digests of the stored runs that had this key

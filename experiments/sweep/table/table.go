@@ -6,6 +6,7 @@ import (
 	"encoding/csv"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -37,6 +38,11 @@ type Column struct {
 	Name, Key string
 	// Number aligns the column to the right.
 	Number bool
+}
+
+// Find returns the place of the column with a key, or -1.
+func (t *Table) Find(key string) int {
+	return slices.IndexFunc(t.Head, func(c Column) bool { return c.Key == key })
 }
 
 // Write writes the table in a format of Formats.
