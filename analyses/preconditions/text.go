@@ -18,6 +18,9 @@ func (s *Set) Texts() []string {
 			text, n = byteRangeText(s.Terms[i:])
 		}
 		if n == 0 {
+			text, n = contentText(s.Terms[i])
+		}
+		if n == 0 {
 			text, n = s.Terms[i].String(), 1
 		}
 		texts = append(texts, text)
