@@ -16,7 +16,6 @@ package concolicrun
 import (
 	"bytes"
 	"encoding/binary"
-	"errors"
 	"fmt"
 
 	"golang.org/x/sys/unix"
@@ -31,6 +30,7 @@ import (
 	"github.com/heddle-dmt/heddle/guest/kernel"
 	"github.com/heddle-dmt/heddle/guest/linux"
 	"github.com/heddle-dmt/heddle/guest/mm"
+	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/recorder"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
@@ -65,7 +65,10 @@ type Options struct {
 }
 
 // ErrTooLong ends the concolic execution of a run with more than Options.MaxInstructions.
-var ErrTooLong = errors.New("the run has too many instructions")
+var ErrTooLong = errs.Define("follow-too-long",
+	"inputs are not followed through this run: it has too many instructions",
+	"The run has more instructions than the budget of the computation allows.",
+	"Raise the budget (heddle run --budget-instructions), or record a shorter run.")
 
 // Recording executes a run concolically. After the run, Err returns nil if the execution
 // reached its end.
@@ -233,7 +236,7 @@ const instructionsPerReport = 1 << 20
 func (r *Recording) checkLimits() {
 	n := r.Executor.Stats.Instructions
 	if r.options.MaxInstructions > 0 && n > r.options.MaxInstructions && r.err == nil {
-		r.err = ErrTooLong
+		r.err = ErrTooLong.New()
 	}
 	if r.options.Progress != nil && n >= r.nextReport && r.err == nil {
 		r.nextReport = n + instructionsPerReport

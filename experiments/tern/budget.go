@@ -11,6 +11,7 @@ import (
 	"github.com/heddle-dmt/heddle/analyses/preconditions"
 	"github.com/heddle-dmt/heddle/analyses/symbolic"
 	"github.com/heddle-dmt/heddle/experiments/concolicrun"
+	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/internal/machine"
 )
 
@@ -38,7 +39,10 @@ func DefaultBudget() Budget {
 }
 
 // errTimeUp ends a computation after Budget.Time.
-var errTimeUp = errors.New("the time is up")
+var errTimeUp = errs.Define("preconditions-time-up",
+	"the time for the computation of preconditions is up",
+	"The computation took longer than --time allows; the preconditions are then that all input is as recorded.",
+	"Give more time with --time, or a budget that does not depend on the host (--budget-instructions, --budget-terms).")
 
 // stages reports the progress of the computation of preconditions.
 type stages struct {
@@ -69,7 +73,7 @@ func (s *stages) isOver() error {
 	case s.ctx.Err() != nil:
 		return s.ctx.Err()
 	case s.limit > 0 && time.Now().After(s.end):
-		return errTimeUp
+		return errTimeUp.New()
 	}
 	return nil
 }
