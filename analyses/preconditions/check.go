@@ -225,7 +225,7 @@ func (x *source) readValue(in *Input) (symbolic.Value, bool) {
 		return symbolic.Value{Lo: uint64(text[x.at])}, true
 	case sourceResult:
 		text, ok := x.of.readRange(in, x.from, x.to)
-		return x.derived.Value(text), ok && (x.to < 0 || concolic.EndsNumber(text))
+		return x.derived.Value(text), ok && x.derived.Defines(text)
 	}
 	content := in.Open(x.name)
 	if content == nil {

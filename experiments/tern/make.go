@@ -210,10 +210,11 @@ func (m *Schedule) dropOpaqueTerms(x *concolic.Executor, terms []*symbolic.Expr)
 func (m *Schedule) simplifyTerms(x *concolic.Executor, terms []*symbolic.Expr, c *machine.Config, o *Options) error {
 	m.stages.say("simplifying %d terms", len(terms))
 	set := &preconditions.Set{Derived: x.Derived(), Terms: terms}
-	recorded := set.NameNumbers(x.Pool, x.Recorded)
+	recorded, complete := set.NameDigits(x.Pool, set.NameNumbers(x.Pool, x.Recorded))
 	set.Terms = preconditions.Simplify(x.Pool, set.Terms, recorded, preconditions.Limits{
 		Steps: preconditions.DefaultLimit, Questions: o.Budget.Questions, Stop: func() bool { return m.stages.isOver() != nil },
 	})
+	complete()
 	switch err := m.stages.isOver(); {
 	case endsEarly(err):
 		m.TimeUp = true
