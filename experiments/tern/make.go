@@ -82,10 +82,24 @@ func Record(ctx context.Context, c machine.Config, to io.Writer) (*machine.Resul
 	return machine.Run(ctx, c)
 }
 
-// Make makes the schedule of a recorded run.
+// Make makes the schedule of a recorded run. If the run, repeated, does not follow it, another one is tried that orders
+// the allocation of memory, for programs that choose locks by addresses.
 func Make(ctx context.Context, path string, o Options) (*Schedule, error) {
-	options := peregrine.Options{Portable: true}
 	stages := newStages(ctx, &o)
+	m, err := makeSchedule(ctx, path, o, stages, peregrine.Options{Portable: true})
+	if !errors.Is(err, errUnstable) {
+		return m, err
+	}
+	stages.say("trying again with memory allocated in the recorded order")
+	m, again := makeSchedule(ctx, path, o, stages, peregrine.Options{Portable: true, OrderMemory: true})
+	if errors.Is(again, errUnstable) {
+		return nil, err
+	}
+	return m, again
+}
+
+// makeSchedule makes a schedule in one of the two ways.
+func makeSchedule(ctx context.Context, path string, o Options, stages *stages, options peregrine.Options) (*Schedule, error) {
 	stages.say("ordering the run's operations and races")
 	schedule, err := peregrine.Make(ctx, path, options)
 	if err != nil {
@@ -100,7 +114,10 @@ func Make(ctx context.Context, path string, o Options) (*Schedule, error) {
 		return nil, err
 	}
 	m.stages.say("following the schedule as a test")
-	return m, m.verifySchedule(ctx, path)
+	if err := m.verifySchedule(ctx, path); err != nil {
+		return nil, err
+	}
+	return m, nil
 }
 
 // splitInputs removes the program's file from the recorded run's files, and the files that may
