@@ -206,12 +206,17 @@ func (x *Executor) IsSettled(t Term) bool {
 
 // reviseExpressions drops the expressions that were built before inputs were pinned.
 func (x *Executor) reviseExpressions() {
-	for t, e := range x.expressions {
+	var given []Term
+	for t := range x.expressions {
 		if x.terms.node(t).op == nodeGiven {
-			x.expressions[t] = x.replacePinned(e)
+			given = append(given, t)
 		} else {
 			delete(x.expressions, t)
 		}
+	}
+	slices.Sort(given) // the pool's order is that of the calls
+	for _, t := range given {
+		x.expressions[t] = x.replacePinned(x.expressions[t])
 	}
 }
 

@@ -105,11 +105,19 @@ func (f *cacheFlags) check(flags *pflag.FlagSet) error {
 	if f.memoize != memoizeOff && f.memoize != memoizeOnline && f.memoize != memoizeShadow {
 		return errFlag.New("memoize", quote(f.memoize), "off, online, shadow")
 	}
-	return f.checkVariables()
+	return f.checkMemoizing()
 }
 
-// checkVariables refuses names that no variable has.
-func (f *cacheFlags) checkVariables() error {
+// checkMemoizing refuses names that no variable has, and negative budgets.
+func (f *cacheFlags) checkMemoizing() error {
+	if f.budget.Time < 0 {
+		return errFlag.New("time", f.budget.Time, "a duration that is not negative, such as 90s; 0 means no limit")
+	}
+	for i, n := range []int{f.budget.Terms, f.budget.Operations, f.budget.Questions} {
+		if n < 0 {
+			return errFlag.New([]string{"budget-terms", "budget-operations", "budget-questions"}[i], n, "a whole number, not negative; 0 means no limit")
+		}
+	}
 	for _, name := range f.variables {
 		if name == "" || strings.Contains(name, "=") {
 			return errFlag.New("input-variable", quote(name), "names of variables")
@@ -325,7 +333,7 @@ func (a *app) cacheAdd(ctx context.Context, flags *pflag.FlagSet, f runFlags, ar
 	case len(args) == 0:
 		return errUsage.New("no program is named", "heddle cache add")
 	}
-	if err := f.cache.checkVariables(); err != nil {
+	if err := f.cache.checkMemoizing(); err != nil {
 		return err
 	}
 	if err := checkTimeLimit(f.timeLimit); err != nil {
