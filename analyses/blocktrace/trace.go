@@ -98,6 +98,9 @@ type Constraint struct {
 	trace *Trace
 }
 
+// Term returns the condition as a term.
+func (c *Constraint) Term() concolic.Term { return c.term }
+
 // Expr returns the constraint as an expression of the executor's pool, which may be a
 // constant. Each call builds it anew.
 func (c *Constraint) Expr() *symbolic.Expr { return c.trace.executor.Express(c.term) }
@@ -195,7 +198,8 @@ type Step struct {
 	// Addrs are the addresses of the block's executed sites. Values are the lower 8 bytes
 	// of the values loaded and stored there, if the Log keeps them.
 	Addrs, Values []uint64
-	// Constraints are those of the step, in order, and of a system call directly after it.
+	// Constraints are those of the step, in order, and of a system call directly after it, except those about
+	// pinned inputs alone.
 	Constraints []Constraint
 }
 
@@ -287,6 +291,8 @@ func (c *Cursor) loadStep(i, first, last int) {
 	}
 	c.Constraints = c.Constraints[:0]
 	for k := first; k < last; k++ {
-		c.Constraints = append(c.Constraints, t.unpackConstraint(k))
+		if x := t.trace.executor; x == nil || !x.IsSettled(t.constraints.At(k).term) {
+			c.Constraints = append(c.Constraints, t.unpackConstraint(k))
+		}
 	}
 }

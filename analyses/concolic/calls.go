@@ -227,8 +227,10 @@ func (t *thread) leaveCall() {
 		at = vex.OffsetXMM
 	}
 	v, _ := t.registerTerm(at, n)
-	t.x.derived[name] = &Derived{call.Summary, call.input}
-	t.registers.setTerm(vex.SpanOf(at, n), t.x.namedTerm(name, call.Bits, v))
+	derived := &Derived{call.Summary, call.input}
+	t.x.derived[name] = derived
+	of, _, _ := derived.Range()
+	t.registers.setTerm(vex.SpanOf(at, n), t.x.namedTerm(name, of, call.Bits, v))
 }
 
 // maxDigits is the number of digits of a number that does not overflow.

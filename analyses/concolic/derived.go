@@ -41,7 +41,7 @@ var rangeForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile
 func (d *Derived) Value(argument []byte) symbolic.Value {
 	n := uint64(len(argument))
 	switch d.Result {
-	case "number":
+	case "number", "digits":
 		n = parseNumber(argument)
 	case "unsigned":
 		n = parseUnsigned(argument)
@@ -71,6 +71,20 @@ func numberDigits(text []byte) (at, digits int) {
 func EndsNumber(text []byte) bool {
 	at, digits := numberDigits(text)
 	return at+digits < len(text)
+}
+
+// Defines reports whether the result exists for an argument: a number of an argument whose end is not known must end in
+// it, and one of digits consists of these alone.
+func (d *Derived) Defines(argument []byte) bool {
+	at, digits := numberDigits(argument)
+	_, _, to := d.Range()
+	switch {
+	case d.Result == "digits":
+		return digits == len(argument)
+	case to >= 0:
+		return at+digits < len(argument)
+	}
+	return true
 }
 
 // parseNumber is strtol(3) to base 10.

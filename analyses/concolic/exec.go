@@ -127,7 +127,9 @@ type Executor struct {
 	// Check has every expression compared with the recorded value: a difference is an error
 	// of Run.
 	Check bool
-	Stats Stats
+	// MaxTerms is the number of terms after which inputs are pinned; 0: no limit.
+	MaxTerms int
+	Stats    Stats
 
 	readCode     Code
 	bytes        [maxBlockBytes]byte // buffer of readCode
@@ -153,8 +155,15 @@ type Executor struct {
 	marks     map[arch.ThreadID]int // of inputs
 	opaque    map[string]bool       // inputs and symbols of opaque functions
 	calls     int                   // of opaque functions
-	count     int                   // of blocks
-	executed  BlockExecution
+	// inputNumbers numbers the inputs that may be pinned, pinned are those that are, and constants marks the terms
+	// that depend on these alone. At termLimit terms more inputs are pinned, and then half of termsLeft are allowed.
+	inputNumbers map[string]uint8
+	pinned       inputSet
+	constants    []uint64
+	termLimit    int
+	termsLeft    int
+	count        int // of blocks
+	executed     BlockExecution
 	// constraint is the latest.
 	constraint Constraint
 }
@@ -165,7 +174,7 @@ func New(code Code) *Executor {
 		Pool: symbolic.NewPool(), readCode: code, threads: map[arch.ThreadID]*thread{}, blocks: map[blockKey]*block{},
 		terms: newTerms(), expressions: map[Term]*symbolic.Expr{}, inputsOf: map[string][]int{}, nameOf: map[string]int{},
 		summaries: map[location]Summary{}, resolvers: map[location]Summary{}, derived: map[string]*Derived{}, marks: map[arch.ThreadID]int{},
-		opaque: map[string]bool{},
+		opaque: map[string]bool{}, inputNumbers: map[string]uint8{},
 	}
 	x.memory = newMemoryShadow()
 	x.Stats.Fixed = map[string]uint64{}
@@ -239,6 +248,9 @@ func (x *Executor) Signal(id arch.ThreadID) {
 
 // Exit forgets a thread.
 func (x *Executor) Exit(id arch.ThreadID) { delete(x.threads, id) }
+
+// Terms is the number of terms so far.
+func (x *Executor) Terms() int { return x.terms.nodes.Len() }
 
 // addConstraint adds a constraint.
 func (x *Executor) addConstraint(c *Constraint) {

@@ -62,9 +62,15 @@ func (x *Executor) buildExpression(n *termNode) *symbolic.Expr {
 	switch n.op {
 	case nodeByte:
 		in := x.inputs[n.a]
+		if x.pinned>>in.number&1 != 0 {
+			return x.Pool.Word(uint64(in.data[n.b]), 8)
+		}
 		return x.Pool.Symbol(symbolName(in.name, in.first+int(n.b)), 8)
 	case nodeNamed:
 		s := x.names[n.a]
+		if x.pinned>>s.number&1 != 0 {
+			return x.Pool.Const(s.value, s.bits)
+		}
 		return x.Pool.Symbol(s.name, s.bits)
 	}
 	p, bits := x.Pool, int(n.bits)

@@ -9,13 +9,20 @@ import (
 // Facts about the system besides the bytes that were read: results of system calls and
 // sizes of files, as expressions.
 
-// Symbol returns the symbol of a name and sets its recorded value.
-func (x *Executor) Symbol(name string, bits int, value uint64) *symbolic.Expr {
-	return x.Express(x.namedTerm(name, bits, symbolic.Value{Lo: value}))
+// Symbol returns the symbol of a name, which is a property of an input, and sets its recorded value. If the input is
+// pinned it returns the value.
+func (x *Executor) Symbol(name, of string, bits int, value uint64) *symbolic.Expr {
+	if x.isPinned(of) {
+		return x.Pool.Word(value, bits)
+	}
+	return x.Express(x.namedTerm(name, of, bits, symbolic.Value{Lo: value}))
 }
 
-// givenTerm is the term of an expression.
+// givenTerm is the term of an expression; 0: it depends on pinned inputs alone.
 func (x *Executor) givenTerm(e *symbolic.Expr) Term {
+	if e = x.replacePinned(e); e.IsConst() {
+		return 0
+	}
 	t := x.terms.addNode(termNode{op: nodeGiven, bits: uint8(e.Bits), a: Term(len(x.expressions))})
 	x.expressions[t] = e
 	return t

@@ -17,6 +17,8 @@ type input struct {
 	// unknown marks the bytes whose value is learnt when they are loaded; nil: all are
 	// known.
 	unknown []bool
+	// number is that of the input among those that may be pinned.
+	number uint8
 }
 
 // namedSymbol is a symbol that is no byte of an input.
@@ -24,6 +26,8 @@ type namedSymbol struct {
 	name  string
 	bits  int
 	value symbolic.Value
+	// number is that of the input from which it is derived.
+	number uint8
 }
 
 // Recorded returns the recorded value of a symbol; false: there is no such symbol, or its
@@ -79,7 +83,7 @@ func (x *Executor) Symbols() []string {
 // Input makes bytes of memory symbols: name[first] and following. A name given before means
 // that the same input was read again.
 func (x *Executor) Input(space, addr uint64, name string, first int, data []byte) {
-	x.addInput(space, addr, &input{name: name, first: first, data: bytes.Clone(data)})
+	x.addInput(space, addr, &input{name: name, first: first, data: bytes.Clone(data), number: x.numberInput(name)})
 }
 
 // addInput makes bytes of memory symbols of an input.
@@ -87,18 +91,25 @@ func (x *Executor) addInput(space, addr uint64, in *input) {
 	n := Term(len(x.inputs))
 	x.inputs = append(x.inputs, in)
 	x.inputsOf[in.name] = append(x.inputsOf[in.name], int(n))
+	if x.pinned>>in.number&1 != 0 {
+		x.memory.storeTerm(space, addr, len(in.data), 0)
+		return
+	}
 	for i := range in.data {
 		x.memory.storeTerm(space, addr+uint64(i), 1, x.terms.addNode(termNode{op: nodeByte, bits: 8, a: n, b: Term(i)}))
 	}
 }
 
-// namedTerm is the symbol of a name, with its recorded value.
-func (x *Executor) namedTerm(name string, bits int, v symbolic.Value) Term {
+// namedTerm is the symbol of a name, with its recorded value, that is derived from an input; 0: the input is pinned.
+func (x *Executor) namedTerm(name, of string, bits int, v symbolic.Value) Term {
+	if x.isPinned(of) {
+		return 0
+	}
 	at, known := x.nameOf[name]
 	if !known {
 		at = len(x.names)
 		x.nameOf[name] = at
-		x.names = append(x.names, namedSymbol{name: name, bits: bits})
+		x.names = append(x.names, namedSymbol{name: name, bits: bits, number: x.numberInput(of)})
 	}
 	x.names[at].value = v
 	return x.terms.addNode(termNode{op: nodeNamed, bits: uint8(bits), a: Term(at)})

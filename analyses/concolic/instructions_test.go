@@ -137,7 +137,7 @@ func TestInstructions(t *testing.T) {
 			x.threads[1].machine.State = s
 			for _, w := range symbols {
 				for at := w.From; at < w.To; at++ {
-					symbol := x.namedTerm(fmt.Sprintf("state[%d]", at), 8, symbolic.Value{Lo: uint64(s[at])})
+					symbol := x.namedTerm(fmt.Sprintf("state[%d]", at), "", 8, symbolic.Value{Lo: uint64(s[at])})
 					x.threads[1].registers.setTerm(vex.SpanOf(at, 1), symbol)
 				}
 			}

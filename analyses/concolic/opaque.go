@@ -71,7 +71,7 @@ func (t *thread) setOpaqueResults(c *summarizedCall) {
 	}
 	t.x.opaque[name] = true
 	v, _ := t.registerTerm(vex.OffsetRAX, c.Bits/8)
-	t.registers.setTerm(vex.SpanOf(vex.OffsetRAX, c.Bits/8), t.x.namedTerm(name, c.Bits, v))
+	t.registers.setTerm(vex.SpanOf(vex.OffsetRAX, c.Bits/8), t.x.namedTerm(name, "", c.Bits, v))
 }
 
 // IsOpaque reports whether an expression contains a symbol of an opaque function.

@@ -106,6 +106,7 @@ func (x *Executor) Run(id arch.ThreadID, instructions uint64, accesses []Access,
 	t.accesses, t.nextAccess, t.usedAccesses, t.branches, t.readsClock = accesses, 0, 0, 0, false
 	t.pieces++
 	for done := uint64(0); done < instructions; {
+		x.limitTerms()
 		n, err := t.runBlock(instructions - done)
 		if err != nil {
 			return fmt.Errorf("thread %d, instruction %d: %w", id, t.count, err)
@@ -245,7 +246,7 @@ func (t *thread) askFreshSymbol(addr uint64, p []byte) {
 	}
 	t.touched = true
 	v := symbolic.Value{Lo: a.Value[0], Hi: a.Value[1]}
-	t.freshLoads = append(t.freshLoads, freshLoad{a.PC, storedRange{addr, len(p)}, t.x.namedTerm(name, 8*len(p), v)})
+	t.freshLoads = append(t.freshLoads, freshLoad{a.PC, storedRange{addr, len(p)}, t.x.namedTerm(name, "", 8*len(p), v)})
 }
 
 // Store implements vex.Memory: the bytes must be the recorded ones.

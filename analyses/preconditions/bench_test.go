@@ -12,7 +12,7 @@ import (
 // terms about bytes of a file.
 func BenchmarkCheck(b *testing.B) {
 	s, p := figure4()
-	s.Terms = preconditions.Simplify(p, s.Terms, substitutePins, preconditions.DefaultLimit)
+	s.Terms = preconditions.Simplify(p, s.Terms, substitutePins, preconditions.Limits{Steps: preconditions.DefaultLimit})
 	p = symbolic.NewPool()
 	many := &preconditions.Set{Args: 4}
 	for i := range 1000 {

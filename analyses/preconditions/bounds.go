@@ -126,6 +126,9 @@ func (z *simplifier) findExtreme(s *symbolic.Expr, v uint64, signed, greatest bo
 
 // askBeyond asks the solver whether the symbol may have a value or one further out.
 func (z *simplifier) askBeyond(s *symbolic.Expr, at uint64, signed, greatest bool) smt.Answer {
+	if !z.mayAsk() {
+		return smt.Unknown
+	}
 	z.solver.Push()
 	defer z.solver.Pop()
 	limit := z.pool.Word(unsignedOrder(at, s.Bits, signed), s.Bits)
@@ -165,11 +168,14 @@ func (z *simplifier) intervalTerms(s *symbolic.Expr, low, high uint64, signed bo
 // impliesAll reports whether other terms imply the terms that the solver already has: a
 // fresh solver is asked about each of them.
 func (z *simplifier) impliesAll(terms, others []*symbolic.Expr) bool {
-	fresh := smt.New(z.limit)
+	fresh := smt.New(z.limits.Steps)
 	for _, t := range others {
 		fresh.Assert(t)
 	}
 	for _, t := range terms {
+		if !z.mayAsk() {
+			return false
+		}
 		fresh.Push()
 		fresh.Assert(z.pool.Not(t))
 		answer := fresh.Check()

@@ -52,6 +52,7 @@ const (
 	sourceVariable
 	sourceFile
 	sourceSize
+	sourceContent
 	sourceResult
 )
 
@@ -78,6 +79,9 @@ func (s *Set) sourceOf(name string) (source, bool) {
 	}
 	if inner, ok := cutAround(name, "size(", ")"); ok {
 		return source{kind: sourceSize, name: inner}, true
+	}
+	if inner, ok := cutAround(name, "sha256(", ")"); ok {
+		return source{kind: sourceContent, name: inner}, inner == "stdin" || strings.HasPrefix(inner, "argv[")
 	}
 	base, at, ok := splitByteName(name)
 	if !ok {
@@ -221,14 +225,17 @@ func (x *source) readValue(in *Input) (symbolic.Value, bool) {
 		return symbolic.Value{Lo: uint64(text[x.at])}, true
 	case sourceResult:
 		text, ok := x.of.readRange(in, x.from, x.to)
-		return x.derived.Value(text), ok && (x.to < 0 || concolic.EndsNumber(text))
+		return x.derived.Value(text), ok && x.derived.Defines(text)
 	}
 	content := in.Open(x.name)
 	if content == nil {
 		return symbolic.Value{}, false
 	}
-	if x.kind == sourceSize {
+	switch x.kind {
+	case sourceSize:
 		return symbolic.Value{Lo: uint64(content.Size())}, true
+	case sourceContent:
+		return contentHash(content)
 	}
 	var b [1]byte
 	if n, _ := content.ReadAt(b[:], x.at); n == 0 {

@@ -31,7 +31,7 @@ func TestTwoDigits(t *testing.T) {
 			terms = append(terms, p.Not(p.Eq(count, p.Word(i, 64))))
 		}
 		terms = append(terms, x.last)
-		kept := preconditions.Simplify(p, terms, recorded(map[string]uint64{a.Name: '1', b.Name: '2'}), preconditions.DefaultLimit)
+		kept := preconditions.Simplify(p, terms, recorded(map[string]uint64{a.Name: '1', b.Name: '2'}), preconditions.Limits{Steps: preconditions.DefaultLimit})
 		if set := (&preconditions.Set{Terms: kept}).String(); x.want != "" && set != x.want || len(kept) > 5 {
 			t.Errorf("%s, want %s", set, x.want)
 		}
@@ -73,7 +73,7 @@ func TestSmallSymbolsStay(t *testing.T) {
 			}
 			terms = append(terms, term)
 		}
-		kept := preconditions.Simplify(p, terms, recorded(values), preconditions.DefaultLimit)
+		kept := preconditions.Simplify(p, terms, recorded(values), preconditions.Limits{Steps: preconditions.DefaultLimit})
 		for i := range uint64(14 * 14 * 14) {
 			x := recorded(map[string]uint64{"size(stdin)": i % 14, "size(argv[1])": i / 14 % 14, "argv[1][0]": i / 196})
 			if a, b := holds(terms, x), holds(kept, x); a != b {
@@ -115,7 +115,7 @@ func TestBoundsInside(t *testing.T) {
 			lesser := p.Ite(compare(n, edge()), n, edge())
 			add(compare(lesser, p.Ite(compare(edge(), m), edge(), m)))
 		}
-		kept := preconditions.Simplify(p, terms, recorded(values), preconditions.DefaultLimit)
+		kept := preconditions.Simplify(p, terms, recorded(values), preconditions.Limits{Steps: preconditions.DefaultLimit})
 		if symbolic.Compile(kept).Len() < symbolic.Compile(terms).Len() {
 			simpler++
 		}

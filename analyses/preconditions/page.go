@@ -94,8 +94,10 @@ func (s *Set) inputOf(symbol string) string {
 		input, _, _ := d.Range()
 		return input
 	}
-	if inner, ok := cutAround(symbol, "size(", ")"); ok {
-		return inner
+	for _, property := range []string{"size(", "sha256("} {
+		if inner, ok := cutAround(symbol, property, ")"); ok {
+			return inner
+		}
 	}
 	if base, _, ok := splitByteName(symbol); ok {
 		return base

@@ -43,7 +43,7 @@ var substitutePins = recorded(map[string]uint64{"atoi(argv[1])": 2, "atoi(argv[2
 // PEREGRINE's figure 5.
 func TestFigure5(t *testing.T) {
 	s, p := figure4()
-	s.Terms = preconditions.Simplify(p, s.Terms, substitutePins, preconditions.DefaultLimit)
+	s.Terms = preconditions.Simplify(p, s.Terms, substitutePins, preconditions.Limits{Steps: preconditions.DefaultLimit})
 	const want = "atoi(argv[1]) ≤ atoi(argv[2]) ∧ atoi(argv[1]) = 2 ∧ atoi(argv[3]) ≠ 1"
 	if got := s.String(); got != want {
 		t.Errorf("%s\nwant %s", got, want)
@@ -59,7 +59,7 @@ func TestLoopCount(t *testing.T) {
 		terms = append(terms, p.Not(p.Eq(n, p.Word(i, 8))))
 	}
 	terms = append(terms, p.Eq(n, p.Word(10, 8)))
-	got := preconditions.Simplify(p, terms, recorded(map[string]uint64{"argv[1][0]": 10}), preconditions.DefaultLimit)
+	got := preconditions.Simplify(p, terms, recorded(map[string]uint64{"argv[1][0]": 10}), preconditions.Limits{Steps: preconditions.DefaultLimit})
 	if !slices.Equal(got, terms[10:]) {
 		t.Errorf("%v", got)
 	}
@@ -69,7 +69,7 @@ func TestLoopCount(t *testing.T) {
 // term for the others.
 func TestChecker(t *testing.T) {
 	s, p := figure4()
-	s.Terms = preconditions.Simplify(p, s.Terms, substitutePins, preconditions.DefaultLimit)
+	s.Terms = preconditions.Simplify(p, s.Terms, substitutePins, preconditions.Limits{Steps: preconditions.DefaultLimit})
 	again, err := preconditions.Parse(s.Lines(), symbolic.NewPool())
 	if err != nil {
 		t.Fatal(err)
@@ -182,7 +182,7 @@ func TestSimplifyKeepsTheInputs(t *testing.T) {
 			}
 			terms = append(terms, t)
 		}
-		kept := preconditions.Simplify(p, terms, recorded(values), preconditions.DefaultLimit)
+		kept := preconditions.Simplify(p, terms, recorded(values), preconditions.Limits{Steps: preconditions.DefaultLimit})
 		if len(kept) < len(terms) {
 			fewer++
 		}
@@ -216,7 +216,7 @@ func TestManyTerms(t *testing.T) {
 	if !preconditions.TooCostly(terms) {
 		t.Fatal("the terms are not too many to be asked about one by one")
 	}
-	kept := preconditions.Simplify(p, terms, recorded(map[string]uint64{a.Name: '7', b.Name: '9'}), preconditions.DefaultLimit)
+	kept := preconditions.Simplify(p, terms, recorded(map[string]uint64{a.Name: '7', b.Name: '9'}), preconditions.Limits{Steps: preconditions.DefaultLimit})
 	if before, after := satisfying(t, terms), satisfying(t, kept); !slices.Equal(before, after) {
 		t.Errorf("they hold for %d pairs, %.300v for %d", len(before), kept, len(after))
 	}
@@ -245,7 +245,7 @@ func TestOneByte(t *testing.T) {
 	} {
 		p := symbolic.NewPool()
 		terms := x.terms(p, p.Symbol("argv[1][0]", 8))
-		kept := preconditions.Simplify(p, terms, recorded(map[string]uint64{"argv[1][0]": '5'}), preconditions.DefaultLimit)
+		kept := preconditions.Simplify(p, terms, recorded(map[string]uint64{"argv[1][0]": '5'}), preconditions.Limits{Steps: preconditions.DefaultLimit})
 		if set := (&preconditions.Set{Terms: kept}).String(); set != x.want {
 			t.Errorf("%v: %s, want %s", terms, set, x.want)
 		}
@@ -264,7 +264,7 @@ func TestFewValues(t *testing.T) {
 		p.Float(symbolic.FLT, 0, 1, third, p.Word(math.Float64bits(0.4), 64)),
 		p.Float(symbolic.FLT, 0, 1, p.Word(math.Float64bits(0.3), 64), third),
 	}
-	s := &preconditions.Set{Terms: preconditions.Simplify(p, terms, recorded(map[string]uint64{b.Name: '7', n.Name: 3}), preconditions.DefaultLimit)}
+	s := &preconditions.Set{Terms: preconditions.Simplify(p, terms, recorded(map[string]uint64{b.Name: '7', n.Name: 3}), preconditions.Limits{Steps: preconditions.DefaultLimit})}
 	const want = "size(stdin) = 3 ∧ argv[1][0] in '0'..'9'"
 	if s.String() != want {
 		t.Errorf("%s\nwant %s", s, want)
@@ -289,7 +289,7 @@ func TestNumbersStay(t *testing.T) {
 			}
 			terms = append(terms, t)
 		}
-		kept := preconditions.Simplify(p, terms, recorded(map[string]uint64{n.Name: value}), preconditions.DefaultLimit)
+		kept := preconditions.Simplify(p, terms, recorded(map[string]uint64{n.Name: value}), preconditions.Limits{Steps: preconditions.DefaultLimit})
 		for v := int64(-70); v < 4000; v++ {
 			x := recorded(map[string]uint64{n.Name: uint64(v)})
 			if a, b := holds(terms, x), holds(kept, x); a != b {
@@ -384,7 +384,7 @@ func TestNumbersOfStrtol(t *testing.T) {
 	terms = append(terms, p.Eq(share, p.Word(4, 32)))
 	s.Terms = terms
 	values := s.NameNumbers(p, recorded(map[string]uint64{"strtol(argv[1])": 9 + 1<<40, "strtol(argv[2])": 2}))
-	s.Terms = preconditions.Simplify(p, s.Terms, values, preconditions.DefaultLimit)
+	s.Terms = preconditions.Simplify(p, s.Terms, values, preconditions.Limits{Steps: preconditions.DefaultLimit})
 	const want = "atoi(argv[2]) = 2 ∧ atoi(argv[1]) / 2 = 4"
 	if got := s.String(); got != want {
 		t.Errorf("%s\nwant %s", got, want)
@@ -413,7 +413,7 @@ func TestLowBits(t *testing.T) {
 		terms = append(terms, p.Not(p.Eq(low, p.Word(i, 16))))
 	}
 	terms = append(terms, p.Eq(low, p.Word(10, 16)), p.ULT(low, p.Word(100, 16)))
-	got := preconditions.Simplify(p, terms, recorded(map[string]uint64{"size(argv[1])": 10 + 1<<20}), preconditions.DefaultLimit)
+	got := preconditions.Simplify(p, terms, recorded(map[string]uint64{"size(argv[1])": 10 + 1<<20}), preconditions.Limits{Steps: preconditions.DefaultLimit})
 	if !slices.Equal(got, terms[10:11]) {
 		t.Errorf("%v", got)
 	}

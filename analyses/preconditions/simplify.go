@@ -12,13 +12,23 @@ import (
 // today's processors. A question without an answer keeps the term.
 const DefaultLimit = 500_000
 
+// Limits bound the work of Simplify. Where they end it, terms stay that others imply: the conjunction keeps its meaning.
+type Limits struct {
+	// Steps is the limit of Z3's steps for one question.
+	Steps uint
+	// Questions is the number of questions to Z3; 0: no limit.
+	Questions int
+	// Stop, if set, is asked now and then whether to ask Z3 nothing more, as a user's time limit does.
+	Stop func() bool
+}
+
 // Simplify removes terms that the others imply. Terms are in execution order; later ones
 // tend to be stronger, so the earliest are tried first (TERN section 7.3). If only one
 // value is left to an expression, the result says so. Recorded are the values of the
 // symbols in the recorded run.
-func Simplify(p *symbolic.Pool, terms []*symbolic.Expr, recorded symbolic.Assignment, limit uint) []*symbolic.Expr {
+func Simplify(p *symbolic.Pool, terms []*symbolic.Expr, recorded symbolic.Assignment, limits Limits) []*symbolic.Expr {
 	narrow := narrowed(p, terms)
-	z := &simplifier{pool: p, solver: smt.New(limit), evaluator: symbolic.NewEvaluator(narrow.extend(recorded)), limit: limit}
+	z := &simplifier{pool: p, solver: smt.New(limits.Steps), evaluator: symbolic.NewEvaluator(narrow.extend(recorded)), limits: limits}
 	terms = z.simplifyGroups(independentGroups(reduceWithoutSolver(p, narrow.apply(terms))))
 	return sortByteTerms(narrow.undo(terms))
 }
@@ -115,7 +125,8 @@ type simplifier struct {
 	pool      *symbolic.Pool
 	solver    *smt.Solver
 	evaluator *symbolic.Evaluator
-	limit     uint
+	limits    Limits
+	asked     int // questions
 	// unanswered counts the questions about a group that reached the limit.
 	unanswered int
 }
@@ -202,9 +213,15 @@ func (z *simplifier) dropImpliedByRest(terms []*symbolic.Expr) []*symbolic.Expr 
 	return terms
 }
 
+// mayAsk counts a question to Z3, and reports whether it is within the limits.
+func (z *simplifier) mayAsk() bool {
+	z.asked++
+	return (z.limits.Questions == 0 || z.asked <= z.limits.Questions) && (z.limits.Stop == nil || !z.limits.Stop())
+}
+
 // isImplied reports whether the solver's constraints imply a term, as far as Z3 decides it.
 func (z *simplifier) isImplied(t *symbolic.Expr) bool {
-	if z.unanswered > maxUnanswered {
+	if z.unanswered > maxUnanswered || !z.mayAsk() {
 		return false
 	}
 	z.solver.Push()

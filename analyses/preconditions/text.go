@@ -1,6 +1,7 @@
 package preconditions
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -18,7 +19,10 @@ func (s *Set) Texts() []string {
 			text, n = byteRangeText(s.Terms[i:])
 		}
 		if n == 0 {
-			text, n = s.Terms[i].String(), 1
+			text, n = contentText(s.Terms[i])
+		}
+		if n == 0 {
+			text, n = cmp.Or(byteSetText(s.Terms[i]), s.Terms[i].String()), 1
 		}
 		texts = append(texts, text)
 		i += n
@@ -95,4 +99,34 @@ func formatBytes(base string, first int, data []byte) string {
 		return fmt.Sprintf("%s = %q", base, data[:n-1])
 	}
 	return fmt.Sprintf("%s[%d:%d] = %q", base, first, first+n, data)
+}
+
+// byteSetText writes a term about one byte that is no plain comparison as the characters that satisfy it, or that do
+// not; empty: they are no printable characters in a row.
+func byteSetText(t *symbolic.Expr) string {
+	s := onlySymbol([]*symbolic.Expr{t})
+	if s == nil || s.Bits != 8 || isSimple([]*symbolic.Expr{t}, s) {
+		return ""
+	}
+	program := symbolic.Compile([]*symbolic.Expr{t})
+	var bounds [2][]int // of the values that satisfy it and of the others: first, last, and their number
+	for v := range 256 {
+		k := 0
+		if program.FirstFalse([]symbolic.Value{{Lo: uint64(v)}}) >= 0 {
+			k = 1
+		}
+		if bounds[k] == nil {
+			bounds[k] = []int{v, v, 0}
+		}
+		bounds[k][1] = v
+		bounds[k][2]++
+	}
+	for k, word := range []string{"in", "not in"} {
+		b := bounds[k]
+		if b == nil || b[0] < ' ' || b[1] > '~' || b[1]-b[0]+1 != b[2] {
+			continue
+		}
+		return fmt.Sprintf("%s %s %s..%s", s.Name, word, strconv.QuoteRuneToASCII(rune(b[0])), strconv.QuoteRuneToASCII(rune(b[1])))
+	}
+	return ""
 }

@@ -194,6 +194,9 @@ func (s *sideCache) addLibrary(d *sideEffects, c *specialize.Context, b *cfg.Blo
 	d.mayNotReturn = d.mayNotReturn || m.NoReturn
 	d.makesThreads = d.makesThreads || m.Forks
 	called := allState.minus(&preservedState)
+	if !m.Unknown {
+		called = called.minus(&roundingState)
+	}
 	d.registers.addAll(&called)
 	if s.alias == nil {
 		return

@@ -93,6 +93,14 @@ var (
 
 func registerOffset(n int) int { return vex.OffsetRAX + 8*n }
 
+// roundingState is the rounding modes, which functions preserve unless it is their purpose to
+// change them, such as that of fesetround(3): these have no models.
+var roundingState = func() (r stateBytes) {
+	r.add(vex.OffsetRound, 8)
+	r.add(vex.OffsetFPRound, 8)
+	return r
+}()
+
 // preservedState is the registers that a function preserves (ibidem, figure 3.4),
 // resultState those in which it returns a result, and fixedState those that the layout of
 // stack and code determines.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"strings"
 	"text/tabwriter"
@@ -12,8 +11,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/heddle-dmt/heddle/analyses/preconditions"
-	"github.com/heddle-dmt/heddle/analyses/symbolic"
 	"github.com/heddle-dmt/heddle/cmd/heddle/command"
 	"github.com/heddle-dmt/heddle/experiments/tern"
 	"github.com/heddle-dmt/heddle/experiments/tern/cache"
@@ -56,6 +53,7 @@ const (
 type cacheFlags struct {
 	dir, memoize string
 	variables    []string
+	budget       tern.Budget
 }
 
 // cached is the use of a cache by a run, for the summary.
@@ -74,16 +72,26 @@ func (f *cacheFlags) define(flags *pflag.FlagSet) {
 	flags.StringVar(&f.dir, "cache", "", "have the run follow a schedule of the cache in the folder `DIR`, or of the pack with that name, if one admits the input")
 	flags.StringVar(&f.memoize, "memoize", memoizeOff, "`ACTION` for an input that no schedule admits: run it (off), "+
 		"make a schedule of its run (online), or run it and make a schedule of another run of it (shadow)")
-	addVariableFlag(flags, f)
+	addMemoizingFlags(flags, f)
 }
 
-func addVariableFlag(flags *pflag.FlagSet, f *cacheFlags) {
+// addMemoizingFlags adds the flags that say how a schedule is made.
+func addMemoizingFlags(flags *pflag.FlagSet, f *cacheFlags) {
+	f.budget = tern.DefaultBudget()
 	flags.StringSliceVar(&f.variables, "input-variable", nil, "`NAME` of a variable of the environment whose value is an input; others must be unchanged (repeatable)")
+	flags.DurationVar(&f.budget.Time, "time", 0, "after `DURATION` on the computation of preconditions use what was found, which depends on the host's speed; 0: no limit")
+	flags.Uint64Var(&f.budget.Instructions, "budget-instructions", f.budget.Instructions, "for a run of more than `N` instructions all input must be as recorded")
+	flags.IntVar(&f.budget.Terms, "budget-terms", f.budget.Terms, "after `N` terms computed from input, the argument or file that most depend on must be as recorded")
+	flags.IntVar(&f.budget.Operations, "budget-operations", f.budget.Operations, "the same for more than `N` operations in the constraints that the schedule depends on")
+	flags.IntVar(&f.budget.Questions, "budget-questions", f.budget.Questions, "after `N` questions to Z3 keep redundant preconditions")
 }
+
+// memoizingFlags are the flags of addMemoizingFlags.
+var memoizingFlags = []string{"input-variable", "time", "budget-instructions", "budget-terms", "budget-operations", "budget-questions"}
 
 func (f *cacheFlags) check(flags *pflag.FlagSet) error {
 	if f.dir == "" {
-		for _, name := range []string{"memoize", "input-variable"} {
+		for _, name := range append([]string{"memoize"}, memoizingFlags...) {
 			if flags.Changed(name) {
 				return errNeedsCache.New(name)
 			}
@@ -98,11 +106,19 @@ func (f *cacheFlags) check(flags *pflag.FlagSet) error {
 	if f.memoize != memoizeOff && f.memoize != memoizeOnline && f.memoize != memoizeShadow {
 		return command.ErrFlag.New("memoize", quote(f.memoize), "off, online, shadow")
 	}
-	return f.checkVariables()
+	return f.checkMemoizing()
 }
 
-// checkVariables refuses names that no variable has.
-func (f *cacheFlags) checkVariables() error {
+// checkMemoizing refuses names that no variable has, and negative budgets.
+func (f *cacheFlags) checkMemoizing() error {
+	if f.budget.Time < 0 {
+		return command.ErrFlag.New("time", f.budget.Time, "a duration that is not negative, such as 90s; 0 means no limit")
+	}
+	for i, n := range []int{f.budget.Terms, f.budget.Operations, f.budget.Questions} {
+		if n < 0 {
+			return command.ErrFlag.New([]string{"budget-terms", "budget-operations", "budget-questions"}[i], n, "a whole number, not negative; 0 means no limit")
+		}
+	}
 	for _, name := range f.variables {
 		if name == "" || strings.Contains(name, "=") {
 			return command.ErrFlag.New("input-variable", quote(name), "names of variables")
@@ -111,7 +127,21 @@ func (f *cacheFlags) checkVariables() error {
 	return nil
 }
 
-func (f *cacheFlags) options() tern.Options { return tern.Options{Variables: f.variables} }
+// makeSchedule makes the schedule of a recorded run, with progress on standard error, and adds it to a cache.
+func (a *app) makeSchedule(ctx context.Context, trace string, f *cacheFlags, store *cache.Cache) (*tern.Schedule, cache.AddResult, error) {
+	progress := &liveLine{app: a, terminal: a.onTerminal()}
+	o := tern.Options{Variables: f.variables, Budget: f.budget, Progress: cli.Seldom(progress.print)}
+	made, err := tern.Make(ctx, trace, o)
+	progress.end()
+	if err != nil {
+		return nil, cache.AddResult{}, err
+	}
+	if text := made.BudgetText(); text != "" {
+		a.say("%s", text)
+	}
+	added, err := store.Add(made.File)
+	return made, added, err
+}
 
 // carryOutCached is carryOut with a cache.
 func (a *app) carryOutCached(ctx, limited context.Context, c machine.Config, f runFlags) (*machine.Result, error) {
@@ -188,12 +218,9 @@ func (a *app) memoize(ctx, limited context.Context, c machine.Config, f runFlags
 	if err != nil || !ended(result) {
 		return result, err
 	}
-	made, err := tern.Make(ctx, file.Name(), f.cache.options())
+	_, added, err := a.makeSchedule(ctx, file.Name(), &f.cache, store)
 	if err == nil {
-		var added cache.AddResult
-		if added, err = store.Add(made.File); err == nil {
-			a.cached.Entry = added.Name[:12]
-		}
+		a.cached.Entry = added.Name[:12]
 	}
 	if _, stopped := interrupted(ctx); stopped && err != nil {
 		a.say("interrupted: no schedule of this run is kept")
@@ -252,7 +279,7 @@ func (a *app) cacheCommand() *cobra.Command {
 	}
 	full := show.Flags().Bool("full", false, "all terms and operations, not a page of them")
 	show.RunE = func(_ *cobra.Command, args []string) error {
-		return a.withEntry(args[0], args[1], func(_ *cache.Cache, e *cache.Entry) error { return a.showEntry(e, *full) })
+		return a.withEntry(args[0], args[1], func(_ *cache.Cache, e *cache.Entry) error { return e.WriteText(a.stdout, *full) })
 	}
 	remove := &cobra.Command{
 		Use: "rm DIR ENTRY", Short: "Remove an entry", Args: files(2),
@@ -289,8 +316,8 @@ preconditions to a cache. What the program prints is left out.`,
 	flags.SortFlags = false
 	flags.SetInterspersed(false)
 	flags.StringVar(&f.cache.dir, "cache", "", "the cache's folder `DIR`")
-	addVariableFlag(flags, &f.cache)
-	cli.Group(flags, groupOutput, "cache", "input-variable")
+	addMemoizingFlags(flags, &f.cache)
+	cli.Group(flags, groupOutput, append([]string{"cache"}, memoizingFlags...)...)
 	addMachineFlags(flags)
 	flags.StringVar(&f.config, "config", "", "YAML `FILE` with the machine's configuration, which flags override")
 	flags.StringVar(&f.stdin, "stdin", "", "`FILE` that is the guest's standard input (default: none)")
@@ -307,7 +334,7 @@ func (a *app) cacheAdd(ctx context.Context, flags *pflag.FlagSet, f runFlags, ar
 	case len(args) == 0:
 		return command.ErrUsage.New("no program is named", "heddle cache add")
 	}
-	if err := f.cache.checkVariables(); err != nil {
+	if err := f.cache.checkMemoizing(); err != nil {
 		return err
 	}
 	if err := checkTimeLimit(f.timeLimit); err != nil {
@@ -359,11 +386,7 @@ func (a *app) addRun(ctx context.Context, c machine.Config, f runFlags, store *c
 		a.status = result.ExitCode
 		return nil
 	}
-	made, err := tern.Make(ctx, file.Name(), f.cache.options())
-	if err != nil {
-		return err
-	}
-	added, err := store.Add(made.File)
+	made, added, err := a.makeSchedule(ctx, file.Name(), &f.cache, store)
 	if err != nil {
 		return err
 	}
@@ -416,36 +439,6 @@ func (a *app) withEntry(dir, name string, do func(*cache.Cache, *cache.Entry) er
 	}
 	return do(store, e)
 }
-
-func (a *app) showEntry(e *cache.Entry, full bool) error {
-	if err := e.File.WriteSummary(a.stdout); err != nil {
-		return err
-	}
-	set, err := preconditions.Parse(e.File.Preconditions, symbolic.NewPool())
-	if err != nil {
-		return errCacheEntry.Wrap(err, e.Short())
-	}
-	fmt.Fprintf(a.stdout, "tried         %d\nfollowed      %d\nthe program   %s\n", e.Tries, e.Reuses, e.Program)
-	if len(e.File.Varying) > 0 {
-		fmt.Fprintf(a.stdout, "may differ    %s\n", strings.Join(e.File.Varying, " "))
-	}
-	if full {
-		fmt.Fprintf(a.stdout, "preconditions:\n  %s\n\n", strings.Join(set.Texts(), "\n  "))
-		return e.File.WriteLines(a.stdout, math.MaxInt)
-	}
-	lines, cut := set.Page()
-	fmt.Fprintf(a.stdout, "preconditions:\n  %s\n", strings.Join(lines, "\n  "))
-	if cut > 0 {
-		fmt.Fprintf(a.stdout, "%d terms were cut or left out; --full prints all\n", cut)
-	}
-	fmt.Fprintln(a.stdout)
-	return e.File.WriteLines(a.stdout, 40)
-}
-
-var errCacheEntry = errs.Define("cache-entry-unreadable",
-	"the preconditions of entry {entry} cannot be read",
-	"The entry was written by another version of heddle.",
-	"Remove it with heddle cache rm.")
 
 func removeEntry(store *cache.Cache, e *cache.Entry) error { return store.Remove(e.Name) }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
 )
 
 // programs are the commands that run a program which their arguments name; exporters can

@@ -30,6 +30,7 @@ import (
 	"github.com/heddle-dmt/heddle/guest/kernel"
 	"github.com/heddle-dmt/heddle/guest/linux"
 	"github.com/heddle-dmt/heddle/guest/mm"
+	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/recorder"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
@@ -54,7 +55,20 @@ type Options struct {
 	// Path keeps the block trace in Recording.Path, and Values the loaded and stored values
 	// in it.
 	Path, Values bool
+	// MaxTerms is the number of terms after which inputs are pinned (concolic.Executor.MaxTerms). After
+	// MaxInstructions the concolic execution ends with ErrTooLong. 0: no limit.
+	MaxTerms        int
+	MaxInstructions uint64
+	// Progress, if set, is called now and then with the numbers of instructions and terms so far. It may end the
+	// concolic execution with an error.
+	Progress func(instructions uint64, terms int) error
 }
+
+// ErrTooLong ends the concolic execution of a run with more than Options.MaxInstructions.
+var ErrTooLong = errs.Define("follow-too-long",
+	"inputs are not followed through this run: it has too many instructions",
+	"The run has more instructions than the budget of the computation allows.",
+	"Raise the budget (heddle run --budget-instructions), or record a shorter run.")
 
 // Recording executes a run concolically. After the run, Err returns nil if the execution
 // reached its end.
@@ -79,9 +93,11 @@ type Recording struct {
 	state    vex.State
 	calls    map[arch.ThreadID]int
 	seq      uint64 // events of the run so far
-	sizes    sizeTracker
-	streamed int                                // bytes of standard input that is no file
-	files    map[string]map[string]fileFunction // of files
+	// nextReport is the number of instructions at which progress is reported next.
+	nextReport uint64
+	sizes      sizeTracker
+	streamed   int                                // bytes of standard input that is no file
+	files      map[string]map[string]fileFunction // of files
 }
 
 // New makes a Recording for machine.WithRecordings. It must be closed.
@@ -90,7 +106,7 @@ func New(o Options) *Recording {
 	r.accesses = map[arch.ThreadID]*pendingAccesses{}
 	r.files, r.sizes = map[string]map[string]fileFunction{}, newSizeTracker()
 	r.Executor = concolic.New(r.readCode)
-	r.Executor.Check, r.Executor.ConstantRange = o.Check, r.constantRange
+	r.Executor.Check, r.Executor.ConstantRange, r.Executor.MaxTerms = o.Check, r.constantRange, o.MaxTerms
 	if o.Path {
 		r.Path = blocktrace.NewLog(r.Executor)
 		r.Path.Values, r.Executor.Tracer = o.Values, r.Path
@@ -209,6 +225,22 @@ func (r *Recording) runInstructions(cpu emu.CPU, id arch.ThreadID, instructions 
 	if instructions > 0 && r.err == nil {
 		r.err = r.Executor.Run(id, instructions, of.done, &r.state)
 		of.done = of.done[:0]
+		r.checkLimits()
+	}
+}
+
+// instructionsPerReport is the number of instructions between two reports of progress.
+const instructionsPerReport = 1 << 20
+
+// checkLimits ends the concolic execution if it is too long, and reports its progress.
+func (r *Recording) checkLimits() {
+	n := r.Executor.Stats.Instructions
+	if r.options.MaxInstructions > 0 && n > r.options.MaxInstructions && r.err == nil {
+		r.err = ErrTooLong.New()
+	}
+	if r.options.Progress != nil && n >= r.nextReport && r.err == nil {
+		r.nextReport = n + instructionsPerReport
+		r.err = r.options.Progress(n, r.Executor.Terms())
 	}
 }
 

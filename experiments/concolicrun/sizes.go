@@ -150,12 +150,24 @@ func (r *Recording) setStatSize(t *kernel.Task, name string, at uint64) {
 	for i, x := range b {
 		size |= uint64(x) << (8 * i)
 	}
-	symbol := sizeSymbol(name)
-	r.Executor.SetMemory(r.spaceNumber(t), at, r.Executor.Symbol(symbol, 64, size))
-	r.addEvent(blocktrace.Event{Kind: blocktrace.Input, Thread: t.ID(), Space: r.spaceNumber(t), Addr: at, Size: 8, Name: symbol})
+	r.Executor.SetMemory(r.spaceNumber(t), at, r.sizeSymbol(name, size))
+	r.addEvent(blocktrace.Event{Kind: blocktrace.Input, Thread: t.ID(), Space: r.spaceNumber(t), Addr: at, Size: 8, Name: sizeName(name)})
 }
 
-func sizeSymbol(name string) string { return "size(" + name + ")" }
+func sizeName(name string) string { return "size(" + name + ")" }
+
+// contentName is the name of the bytes of a file, or of standard input, of which bytes are symbols.
+func contentName(name string) string {
+	if name == "stdin" {
+		return name
+	}
+	return "file(" + name + ")"
+}
+
+// sizeSymbol is the size of a file as an expression.
+func (r *Recording) sizeSymbol(name string, size uint64) *symbolic.Expr {
+	return r.Executor.Symbol(sizeName(name), contentName(name), 64, size)
+}
 
 // readOffset is the offset at which a call begins in a file that is long enough.
 func (r *Recording) readOffset(a *sizeCall) *symbolic.Expr {
@@ -169,7 +181,7 @@ func (r *Recording) readOffset(a *sizeCall) *symbolic.Expr {
 // the current offset continues from the last read.
 func (r *Recording) followSeek(t *kernel.Task, a *sizeCall, e *event.Syscall) {
 	p := r.Executor.Pool
-	size := r.Executor.Symbol(sizeSymbol(a.name), 64, a.size)
+	size := r.sizeSymbol(a.name, a.size)
 	switch e.Args[2] {
 	case unix.SEEK_END:
 		r.Executor.SetResult(t.ID(), e.Result, p.Add(size, p.Word(e.Args[1], 64)))
@@ -189,7 +201,7 @@ func (r *Recording) followSeek(t *kernel.Task, a *sizeCall, e *event.Syscall) {
 // file.
 func (r *Recording) followRead(t *kernel.Task, a *sizeCall, e *event.Syscall) {
 	p, at := r.Executor.Pool, r.readOffset(a)
-	size, to := r.Executor.Symbol(sizeSymbol(a.name), 64, a.size), p.Add(at, a.count)
+	size, to := r.sizeSymbol(a.name, a.size), p.Add(at, a.count)
 	part := p.Ite(p.ULT(size, to), p.Sub(size, at), a.count)
 	if e.Number == unix.SYS_READ {
 		r.sizes.offsets[a.name] = fileOffset{a.at + int64(e.Result), to}
@@ -200,7 +212,7 @@ func (r *Recording) followRead(t *kernel.Task, a *sizeCall, e *event.Syscall) {
 // fileInputName returns the name of bytes read from a file, and their offset in it.
 func (r *Recording) fileInputName(e *event.Input) (name string, first int) {
 	if e.Source != event.InputStdin {
-		return "file(" + r.options.FileName(e.Name) + ")", int(e.Offset)
+		return contentName(r.options.FileName(e.Name)), int(e.Offset)
 	}
 	if e.Offset < int64(r.streamed) {
 		e.Offset = int64(r.streamed) // a stream has no offsets

@@ -45,7 +45,7 @@ func TestSizes(t *testing.T) {
 	if out.String() != "2500 3 2500 2500\n" {
 		t.Fatalf("output %q", out.String())
 	}
-	set := preconditions.Set{Terms: preconditions.Simplify(r.Executor.Pool, terms, r.Executor.Recorded, preconditions.DefaultLimit)}
+	set := preconditions.Set{Terms: preconditions.Simplify(r.Executor.Pool, terms, r.Executor.Recorded, preconditions.Limits{Steps: preconditions.DefaultLimit})}
 	// Three blocks; the program asks for at most 5000 bytes, and for 10.
 	const want = "2048 < size(argv[1]) ∧ size(argv[1]) < 3073"
 	if set.String() != want {

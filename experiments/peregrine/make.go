@@ -55,6 +55,9 @@ type Options struct {
 	SyncOnly, Every bool
 	// Portable makes a schedule that other inputs than the recorded one may follow.
 	Portable bool
+	// OrderMemory has a portable schedule order the system calls that change address spaces, and what allocators do, as
+	// other schedules do. Then memory has the recorded addresses, as long as the same sizes are allocated.
+	OrderMemory bool
 }
 
 // Schedule is a schedule with the facts that were found on the way.
@@ -71,7 +74,7 @@ type Schedule struct {
 // Returns of threads' routines have positions where calls of allocators may have some.
 func (o Options) orderRules(free []int64, allocators bool) hybrid.Rules {
 	r := hybrid.Rules{Ordered: enforce.Ordered, Forks: enforce.Forks, Transparent: follow.Transparent}
-	if o.SyncOnly || o.Portable {
+	if o.SyncOnly || o.Portable && !o.OrderMemory {
 		r.Ordered = func(number uint64) bool { return enforce.Ordered(number) && !enforce.AddressSpace(number) }
 	}
 	if o.Portable || !allocators {
@@ -106,7 +109,7 @@ func Make(ctx context.Context, path string, o Options) (*Schedule, error) {
 	if o.Every {
 		o.Prune = hybrid.PruneNone
 	}
-	m := &scheduleMaker{Options: o, r: r, heap: r.Has(trace.Heap) && (o.Portable || hadSerialAllocators(c))}
+	m := &scheduleMaker{Options: o, r: r, heap: r.Has(trace.Heap) && (o.Portable && !o.OrderMemory || hadSerialAllocators(c))}
 	if o.Portable {
 		if m.free, err = freeDescriptors(r); err != nil {
 			return nil, err

@@ -48,7 +48,8 @@ type ConcolicRun struct {
 // Close releases the recording.
 func (f *ConcolicRun) Close() { f.Recording.Close() }
 
-// RunConcolic repeats the recorded run of a trace on expressions; s is its schedule.
+// RunConcolic repeats the recorded run of a trace on expressions; s is its schedule. If the budget ends the run, the
+// result has its configuration only.
 func RunConcolic(ctx context.Context, path string, s *peregrine.Schedule, o Options) (*ConcolicRun, error) {
 	f := &ConcolicRun{Input: &slice.Input{Events: specialize.NewEvents(s.Schedule, s.Marks, s.IDs), Models: cfg.DefaultModels()}}
 	var err error
@@ -57,11 +58,13 @@ func RunConcolic(ctx context.Context, path string, s *peregrine.Schedule, o Opti
 		if f.Input.Image, err = programImage(c, path); err != nil {
 			return concolicrun.Options{}, err
 		}
-		return o.replayOptions(c), nil
+		return o.replayOptions(c, newStages(ctx, &o)), nil
 	})
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
+	case endsEarly(err):
+		return f, err
 	case err != nil && f.Config.Args != nil:
 		return nil, errFollow.Wrap(err, f.Config.Args[0])
 	case err != nil:
@@ -72,8 +75,11 @@ func RunConcolic(ctx context.Context, path string, s *peregrine.Schedule, o Opti
 }
 
 // replayOptions returns the options for repeating a run.
-func (o *Options) replayOptions(c *machine.Config) concolicrun.Options {
-	f := concolicrun.Options{Dir: c.Dir, Summaries: o.Summaries, Path: true}
+func (o *Options) replayOptions(c *machine.Config, s *stages) concolicrun.Options {
+	f := concolicrun.Options{
+		Dir: c.Dir, Summaries: o.Summaries, Path: true,
+		MaxTerms: o.Budget.Terms, MaxInstructions: o.Budget.Instructions, Progress: s.followed,
+	}
 	if f.Summaries == nil {
 		f.Summaries = slices.Concat(concolic.DefaultSummaries(), allocatorSummaries(), compressionSummaries())
 	}

@@ -8,9 +8,26 @@ import (
 // Lookup returns the entry of a cache that a run may follow, or nil. Damaged are the
 // entries that were found damaged.
 func Lookup(c *machine.Config, from *cache.Cache) (e *cache.Entry, damaged []error, err error) {
-	f := NewFinder(from)
-	e, err = f.Find(c)
-	return e, f.Damaged, err
+	sums := fileSums{}
+	program := sums.of(ProgramFile(c))
+	if program == "" {
+		return nil, nil, nil
+	}
+	in := NewInput(c)
+	defer in.Close()
+	return from.Lookup(program, &in.Input, func(e *cache.Entry) bool { return environmentMismatch(c, e.File, sums.of) == "" })
+}
+
+// fileSums caches FileSHA256.
+type fileSums map[string]string
+
+func (f fileSums) of(path string) string {
+	s, known := f[path]
+	if !known {
+		s = FileSHA256(path)
+		f[path] = s
+	}
+	return s
 }
 
 // Finder finds entries of a cache for many runs. It reads the cache, and the files that are
@@ -21,23 +38,23 @@ type Finder struct {
 
 	from  *cache.Cache
 	trees map[string]*cache.Tree // by program
-	sums  map[string]string
+	sums  fileSums
 }
 
 // NewFinder makes a Finder.
 func NewFinder(from *cache.Cache) *Finder {
-	return &Finder{from: from, trees: map[string]*cache.Tree{}, sums: map[string]string{}}
+	return &Finder{from: from, trees: map[string]*cache.Tree{}, sums: fileSums{}}
 }
 
 // Find returns the entry that a run may follow, or nil.
 func (f *Finder) Find(c *machine.Config) (*cache.Entry, error) {
-	t, err := f.programTree(f.fileSHA256(ProgramFile(c)))
+	t, err := f.programTree(f.sums.of(ProgramFile(c)))
 	if t == nil || err != nil {
 		return nil, err
 	}
 	in := NewInput(c)
 	defer in.Close()
-	return t.Find(&in.Input, func(e *cache.Entry) bool { return environmentMismatch(c, e.File, f.fileSHA256) == "" }), nil
+	return t.Find(&in.Input, func(e *cache.Entry) bool { return environmentMismatch(c, e.File, f.sums.of) == "" }), nil
 }
 
 // Reload has the cache read again after a change.
@@ -59,14 +76,4 @@ func (f *Finder) programTree(program string) (*cache.Tree, error) {
 	}
 	f.trees[program] = t
 	return t, nil
-}
-
-// fileSHA256 is FileSHA256, computed once for each file.
-func (f *Finder) fileSHA256(path string) string {
-	s, known := f.sums[path]
-	if !known {
-		s = FileSHA256(path)
-		f.sums[path] = s
-	}
-	return s
 }

@@ -2,6 +2,7 @@ package tern
 
 import (
 	"context"
+	"errors"
 	"io"
 	"slices"
 	"strconv"
@@ -43,6 +44,10 @@ type Options struct {
 	// Variables are the names of environment variables that are inputs; others must be as
 	// recorded.
 	Variables []string
+	// Budget bounds the computation of preconditions.
+	Budget Budget
+	// Progress, if set, is told what is being done.
+	Progress func(what string)
 }
 
 // Schedule is a schedule with statistics of its computation.
@@ -55,8 +60,15 @@ type Schedule struct {
 	// AssumedTerms is the number of terms in the slice about results of opaque functions
 	// (concolic.Summary): they are assumed to hold.
 	AssumedTerms int
-	Stats        concolic.Stats
-	Slice        slice.Stats
+	// Pinned are the inputs that must have their recorded content because the budget ended, named as in symbols.
+	// TimeUp is set if Budget.Time ended: then another host may have other preconditions.
+	Pinned []string
+	TimeUp bool
+	Stats  concolic.Stats
+	Slice  slice.Stats
+
+	contents map[string]string // SHA-256 of inputs, by their names
+	stages   *stages
 }
 
 // Record runs a program with operations in first-come order, as Make requires, and writes
@@ -70,9 +82,25 @@ func Record(ctx context.Context, c machine.Config, to io.Writer) (*machine.Resul
 	return machine.Run(ctx, c)
 }
 
-// Make makes the schedule of a recorded run.
+// Make makes the schedule of a recorded run. If the run, repeated, does not follow it, another one is tried that orders
+// the allocation of memory, for programs that choose locks by addresses.
 func Make(ctx context.Context, path string, o Options) (*Schedule, error) {
-	options := peregrine.Options{Portable: true}
+	stages := newStages(ctx, &o)
+	m, err := makeSchedule(ctx, path, o, stages, peregrine.Options{Portable: true})
+	if !errors.Is(err, errUnstable) {
+		return m, err
+	}
+	stages.say("trying again with memory allocated in the recorded order")
+	m, again := makeSchedule(ctx, path, o, stages, peregrine.Options{Portable: true, OrderMemory: true})
+	if errors.Is(again, errUnstable) {
+		return nil, err
+	}
+	return m, again
+}
+
+// makeSchedule makes a schedule in one of the two ways.
+func makeSchedule(ctx context.Context, path string, o Options, stages *stages, options peregrine.Options) (*Schedule, error) {
+	stages.say("ordering the run's operations and races")
 	schedule, err := peregrine.Make(ctx, path, options)
 	if err != nil {
 		return nil, err
@@ -81,11 +109,15 @@ func Make(ctx context.Context, path string, o Options) (*Schedule, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Schedule{File: f}
+	m := &Schedule{File: f, contents: map[string]string{}, stages: stages}
 	if err := m.computePreconditions(ctx, path, schedule, &o); err != nil {
 		return nil, err
 	}
-	return m, m.verifySchedule(ctx, path)
+	m.stages.say("following the schedule as a test")
+	if err := m.verifySchedule(ctx, path); err != nil {
+		return nil, err
+	}
+	return m, nil
 }
 
 // splitInputs removes the program's file from the recorded run's files, and the files that may
@@ -104,10 +136,12 @@ func (m *Schedule) splitInputs(c *machine.Config) {
 		switch {
 		case in.Path == "-":
 			f.Varying = append(f.Varying, "stdin")
+			m.contents["stdin"] = in.SHA256
 		case in.Path == own:
 			f.Program = in.SHA256
 		case name != "":
 			f.Varying = append(f.Varying, name)
+			m.contents["file("+name+")"] = in.SHA256
 		default:
 			fixed = append(fixed, in)
 		}
@@ -119,6 +153,11 @@ func (m *Schedule) splitInputs(c *machine.Config) {
 // constraints that the schedule depends on.
 func (m *Schedule) computePreconditions(ctx context.Context, path string, s *peregrine.Schedule, o *Options) error {
 	f, err := RunConcolic(ctx, path, s, *o)
+	if endsEarly(err) {
+		m.TimeUp = errors.Is(err, errTimeUp)
+		m.splitInputs(&f.Config)
+		return m.pinAll(&f.Config, o)
+	}
 	if err != nil {
 		return err
 	}
@@ -126,17 +165,42 @@ func (m *Schedule) computePreconditions(ctx context.Context, path string, s *per
 	m.splitInputs(&f.Config)
 	x := f.Recording.Executor
 	m.Stats = x.Stats
-	terms := m.dropOpaqueTerms(x, m.sliceConstraints(f.Input, o))
-	return m.simplifyTerms(x, slices.Concat(terms, folderTerms(x.Pool, &f.Config)), o)
+	m.stages.say("slicing %d instructions", x.Stats.Instructions)
+	kept := m.sliceConstraints(f.Input, o)
+	if o.Budget.Operations > 0 {
+		x.Fit(keptConditions(kept, f.Input), o.Budget.Operations)
+	}
+	m.Pinned = x.Pinned()
+	if err := m.stages.isOver(); err != nil {
+		if !endsEarly(err) {
+			return err
+		}
+		m.TimeUp = true
+		return m.pinAll(&f.Config, o)
+	}
+	terms := m.dropOpaqueTerms(x, Terms(kept, f.Input))
+	return m.simplifyTerms(x, slices.Concat(terms, folderTerms(x.Pool, &f.Config)), &f.Config, o)
 }
 
 // sliceConstraints returns the constraints that the schedule depends on.
-func (m *Schedule) sliceConstraints(in *slice.Input, o *Options) []*symbolic.Expr {
+func (m *Schedule) sliceConstraints(in *slice.Input, o *Options) *slice.Slice {
 	options := slice.DefaultOptions()
 	options.Mode = o.Mode
 	s := slice.Make(in, options)
 	m.Slice, m.Constraints, m.Kept = s.Stats, s.Stats.Constraints, s.Stats.KeptConstraints
-	return Terms(s, in)
+	return s
+}
+
+// keptConditions returns the constraints that a slice keeps, as the executor's terms.
+func keptConditions(s *slice.Slice, in *slice.Input) []concolic.Term {
+	var terms []concolic.Term
+	for i := range in.Trace.Threads {
+		kept := s.Constraints(i)
+		for k := range kept {
+			terms = append(terms, kept[k].Term())
+		}
+	}
+	return terms
 }
 
 // Terms returns the constraints that a slice keeps, as expressions.
@@ -159,18 +223,35 @@ func (m *Schedule) dropOpaqueTerms(x *concolic.Executor, terms []*symbolic.Expr)
 	return terms
 }
 
-// simplifyTerms makes the preconditions.
-func (m *Schedule) simplifyTerms(x *concolic.Executor, terms []*symbolic.Expr, o *Options) error {
+// simplifyTerms makes the preconditions: terms, simplified, and that pinned inputs have their recorded contents.
+func (m *Schedule) simplifyTerms(x *concolic.Executor, terms []*symbolic.Expr, c *machine.Config, o *Options) error {
+	m.stages.say("simplifying %d terms", len(terms))
+	set := &preconditions.Set{Derived: x.Derived(), Terms: terms}
+	recorded, complete := set.NameDigits(x.Pool, set.NameNumbers(x.Pool, x.Recorded))
+	set.Terms = preconditions.Simplify(x.Pool, set.Terms, recorded, preconditions.Limits{
+		Steps: preconditions.DefaultLimit, Questions: o.Budget.Questions, Stop: func() bool { return m.stages.isOver() != nil },
+	})
+	complete()
+	switch err := m.stages.isOver(); {
+	case endsEarly(err):
+		m.TimeUp = true
+	case err != nil:
+		return err
+	}
+	set.Terms = append(set.Terms, m.pinTerms(x.Pool, c, m.Pinned)...)
+	return m.keepTerms(set, o)
+}
+
+// keepTerms makes a set the file's preconditions.
+func (m *Schedule) keepTerms(set *preconditions.Set, o *Options) error {
 	f := m.File
-	set := &preconditions.Set{Args: len(f.Args), Derived: x.Derived(), Terms: terms}
+	set.Args = len(f.Args)
 	for _, v := range f.Env {
 		if name, _, _ := strings.Cut(v, "="); slices.Contains(o.Variables, name) {
 			v = name
 		}
 		set.Env = append(set.Env, v)
 	}
-	recorded := set.NameNumbers(x.Pool, x.Recorded)
-	set.Terms = preconditions.Simplify(x.Pool, set.Terms, recorded, preconditions.DefaultLimit)
 	m.Terms = len(set.Terms)
 	if _, err := preconditions.NewChecker(set); err != nil {
 		return errAhead.Wrap(err, f.Args[0])

@@ -151,7 +151,7 @@ func measureChecking(ctx context.Context, s *study.Settings, x *study.ProgramStu
 		terms := tern.Terms(slice.Make(f.Input, options), f.Input)
 		executor := f.Recording.Executor
 		if o.simplified {
-			terms = preconditions.Simplify(executor.Pool, terms, executor.Recorded, preconditions.DefaultLimit)
+			terms = preconditions.Simplify(executor.Pool, terms, executor.Recorded, preconditions.Limits{Steps: preconditions.DefaultLimit})
 		}
 		set := &preconditions.Set{Args: len(f.Config.Args), Env: f.Config.Env, Derived: executor.Derived(), Terms: distinctTerms(terms)}
 		if last, err = measureCheck(&f.Config, set); err != nil {

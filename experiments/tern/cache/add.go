@@ -40,7 +40,7 @@ func (c *Cache) Add(f *hybrid.File) (AddResult, error) {
 	}
 	var a AddResult
 	err := c.runTransaction(func(tx *sql.Tx) error {
-		all, _, err := readEntries(tx, f.Program)
+		all, _, err := readEntries(tx, entriesOfProgram, hybrid.Version, f.Program, f.Program)
 		if err != nil {
 			return err
 		}
@@ -82,6 +82,9 @@ func insertEntry(tx *sql.Tx, f *hybrid.File, a *AddResult, text []byte) error {
 	}
 	if _, err := tx.Exec("INSERT INTO entries (name, program, version, command, schedule) VALUES (?,?,?,?,?)",
 		a.Name, f.Program, hybrid.Version, strings.Join(f.Args, " "), text); err != nil {
+		return err
+	}
+	if err := insertLookup(tx, a.Name, f); err != nil {
 		return err
 	}
 	_, err := tx.Exec(`DELETE FROM entries WHERE name IN (SELECT name FROM entries WHERE program = ? AND name <> ?

@@ -18,7 +18,7 @@ import (
 )
 
 // Format is the number of the file format that this package reads and writes.
-const Format = 1
+const Format = 2
 
 var (
 	errOpen = errs.Define("cache-unusable",
@@ -53,7 +53,16 @@ CREATE TABLE IF NOT EXISTS entries (
 	schedule BLOB NOT NULL, tries INTEGER NOT NULL DEFAULT 0, reuses INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 CREATE INDEX IF NOT EXISTS programs ON entries (program, version);
+CREATE TABLE IF NOT EXISTS lookups (
+	name TEXT PRIMARY KEY, program TEXT NOT NULL, version INTEGER NOT NULL, literals TEXT NOT NULL, key TEXT NOT NULL,
+	preconditions TEXT NOT NULL
+) STRICT;
+CREATE INDEX IF NOT EXISTS keys ON lookups (program, version, literals, key);
+CREATE TRIGGER IF NOT EXISTS removed AFTER DELETE ON entries BEGIN DELETE FROM lookups WHERE name = old.name; END;
 `
+
+// oldFormat is a format without lookups, which they are added to.
+const oldFormat = 1
 
 // Entry is a schedule in the cache.
 type Entry struct {
@@ -121,7 +130,8 @@ func openFile(path string, readOnly bool) (*Cache, error) {
 	if readOnly {
 		source += "&mode=ro&immutable=1"
 	} else {
-		source += "&_journal_mode=WAL&_synchronous=FULL&_txlock=immediate"
+		// A log beside the file (WAL) would be made and removed by every run.
+		source += "&_journal_mode=DELETE&_synchronous=FULL&_txlock=immediate"
 	}
 	db, err := sql.Open("sqlite3", source)
 	if err != nil {
@@ -141,12 +151,15 @@ func (c *Cache) prepareTables() error {
 	if err := c.db.QueryRow("PRAGMA user_version").Scan(&format); err != nil {
 		return errOpen.Wrap(err, c.path)
 	}
+	if format == Format { // the last thing that is written
+		return nil
+	}
 	if err := c.db.QueryRow("SELECT count(*) FROM sqlite_master").Scan(&tables); err != nil {
 		return errOpen.Wrap(err, c.path)
 	}
 	switch {
-	case format == Format && tables > 0:
-		return nil
+	case format == oldFormat && tables > 0 && !c.readOnly:
+		return c.addLookups()
 	case tables > 0:
 		return errFormat.New(c.path, format, Format)
 	case c.readOnly:
@@ -176,6 +189,9 @@ func (c *Cache) runTransaction(do func(*sql.Tx) error) error {
 	return nil
 }
 
+// Path is the cache's file.
+func (c *Cache) Path() string { return c.path }
+
 // Close closes the file.
 func (c *Cache) Close() error {
 	if err := c.db.Close(); err != nil {
@@ -187,26 +203,34 @@ func (c *Cache) Close() error {
 // Entries returns the entries of a program, or all if program is empty, in the order in
 // which they were added. Damaged has an error for each entry that was dropped.
 func (c *Cache) Entries(program string) (list []*Entry, damaged []error, err error) {
-	list, drop, err := readEntries(c.db, program)
+	list, drop, err := readEntries(c.db, entriesOfProgram, hybrid.Version, program, program)
 	if err != nil {
 		return nil, nil, errOpen.Wrap(err, c.path)
 	}
-	for _, name := range drop {
+	damaged, err = c.drop(drop)
+	return list, damaged, err
+}
+
+// entriesOfProgram selects the entries of a version and of a program, or of all programs if it is empty.
+const entriesOfProgram = "version = ? AND (? = '' OR program = ?)"
+
+// drop removes damaged entries, and returns an error for each.
+func (c *Cache) drop(names []string) (damaged []error, err error) {
+	for _, name := range names {
 		damaged = append(damaged, errDamaged.New(shortName(name), c.path))
 		if !c.readOnly {
 			err = errors.Join(err, c.Remove(name))
 		}
 	}
-	return list, damaged, err
+	return damaged, err
 }
 
-// readEntries returns the entries of a program, and the names of the damaged ones.
+// readEntries returns the entries that a condition selects, and the names of the damaged ones.
 func readEntries(db interface {
 	Query(query string, args ...any) (*sql.Rows, error)
-}, program string,
+}, condition string, args ...any,
 ) (list []*Entry, damaged []string, err error) {
-	rows, err := db.Query(`SELECT name, program, command, tries, reuses, schedule FROM entries
-		WHERE version = ? AND (? = '' OR program = ?) ORDER BY rowid`, hybrid.Version, program, program)
+	rows, err := db.Query("SELECT name, program, command, tries, reuses, schedule FROM entries WHERE "+condition+" ORDER BY rowid", args...)
 	if err != nil {
 		return nil, nil, err
 	}

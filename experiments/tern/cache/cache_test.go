@@ -312,3 +312,89 @@ func TestKilled(t *testing.T) {
 	}
 	t.Logf("%d entries", total)
 }
+
+// A look-up finds what the tree of all entries finds, through literal arguments, other terms, and none; and in a cache of
+// the format that had no lookups.
+func TestLookup(t *testing.T) {
+	dir := t.TempDir()
+	c := openFile(t, dir)
+	literal := func(text string) *hybrid.File {
+		f, p := file("a", len(text), nil...), symbolic.NewPool()
+		set := &preconditions.Set{Args: 2, Env: []string{"A=b"}}
+		for i, b := range []byte(text + "\x00") {
+			set.Terms = append(set.Terms, p.Eq(p.Symbol(fmt.Sprintf("argv[1][%d]", i), 8), p.Word(uint64(b), 8)))
+		}
+		f.Preconditions = set.Lines()
+		return f
+	}
+	for _, f := range []*hybrid.File{literal("abc"), literal("abcd"), file("a", 7, above('x')), file("b", 8), literal("")} {
+		add(t, c, f)
+	}
+	db, err := sql.Open("sqlite3", filepath.Join(dir, "schedules.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for range 2 {
+		for _, x := range []struct {
+			program string
+			args    []string
+			want    int
+		}{
+			{"a", []string{"abc"}, 3},
+			{"a", []string{"abcd"}, 4},
+			{"a", []string{"ab"}, 0},
+			{"a", []string{"y"}, 7},
+			{"a", []string{"abc", "d"}, 0},
+			{"b", []string{"abc"}, 8},
+			{"d", []string{"abc"}, 0},
+		} {
+			in := &preconditions.Input{Args: append([]string{"q"}, x.args...), Env: []string{"A=b"}}
+			e, damaged, err := c.Lookup(x.program, in, func(*cache.Entry) bool { return true })
+			found := 0
+			if e != nil {
+				found = len(e.File.Schedule.Operations)
+			}
+			if found != x.want || err != nil || len(damaged) > 0 {
+				t.Errorf("%s %q: %d, want %d; %v %v", x.program, x.args, found, x.want, damaged, err)
+			}
+			if len(x.args) == 1 && find(t, c, x.program, x.args[0]) != x.want {
+				t.Errorf("%s %q: the tree finds another entry", x.program, x.args)
+			}
+		}
+		if err := c.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := db.Exec("DROP TRIGGER removed; DROP TABLE lookups; PRAGMA user_version = 1"); err != nil {
+			t.Fatal(err)
+		}
+		c = openFile(t, dir)
+	}
+}
+
+// What a look-up reads of an entry goes with the entry, and an entry that differs from it is damaged.
+func TestLookupOfChangedEntry(t *testing.T) {
+	dir := t.TempDir()
+	c := openFile(t, dir)
+	kept, removed := add(t, c, file("a", 1, below(9))), add(t, c, file("a", 2, above('x')))
+	if err := c.Remove(removed.Name); err != nil {
+		t.Fatal(err)
+	}
+	db, err := sql.Open("sqlite3", filepath.Join(dir, "schedules.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	var n int
+	if err := db.QueryRow("SELECT count(*) FROM lookups").Scan(&n); err != nil || n != 1 {
+		t.Errorf("%d lookups of one entry: %v", n, err)
+	}
+	if _, err := db.Exec("UPDATE lookups SET preconditions = ?", "args 2\nenv \"A=b\""); err != nil {
+		t.Fatal(err)
+	}
+	in := &preconditions.Input{Args: []string{"q", "z"}, Env: []string{"A=b"}}
+	e, damaged, err := c.Lookup("a", in, func(*cache.Entry) bool { return true })
+	if e != nil || len(damaged) != 1 || err != nil || !strings.Contains(damaged[0].Error(), kept.Name[:12]) {
+		t.Errorf("%v, %v, %v", e, damaged, err)
+	}
+}
