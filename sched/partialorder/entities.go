@@ -41,11 +41,14 @@ var (
 
 // entitiesOfOperation lists the entities that an operation acts on.
 func (s *Functions) entitiesOfOperation(e *event.Sync) []entity {
-	switch {
-	case slices.Contains(s.Memory, e.Object):
-		return memoryOnly
-	case slices.Contains(s.Files, e.Object):
-		return memoryAndKernel
+	switch e.Op {
+	case event.OpCustom, event.OpCustomAcquire, event.OpCustomRelease:
+		if slices.Contains(s.Memory, e.Object) {
+			return memoryOnly
+		}
+		if slices.Contains(s.Files, e.Object) {
+			return memoryAndKernel
+		}
 	}
 	var list []entity
 	switch e.Op {

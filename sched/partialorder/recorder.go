@@ -210,7 +210,7 @@ func (r *Recorder) numberOf(v *sched.SyncPoint) int {
 // creator so far.
 func (r *Recorder) NoteBirth(id, maker arch.ThreadID) {
 	if n, ok := r.byID[maker]; ok {
-		r.births[id] = slices.Clone(r.threads[n].clock)
+		r.births[id] = r.threads[n].clock
 	}
 }
 
@@ -306,14 +306,14 @@ func (r *Recorder) completeStep(n int, o *openStep) {
 		t.clock = joinClocks(t.clock, x.clock)
 	}
 	s := &t.steps[o.index]
-	s.Clock, s.complete = slices.Clone(t.clock), true
+	s.Clock, s.complete = t.clock, true
 	if o.Op == event.OpCancel && o.Kind == BeginStep {
 		r.cancellations[o.Cancelled] = stepPlace{n, o.index}
 	}
 	t.clock = advanceComponent(t.clock, n, uint32(o.index+1))
 	for _, e := range o.entities {
 		x := r.entityOf(e)
-		x.clock, x.last = slices.Clone(t.clock), n
+		x.clock, x.last = t.clock, n
 	}
 	if o.Kind != AtomicStep {
 		r.stepCount++

@@ -223,7 +223,7 @@ type Replica struct {
 	level mem.Level // of the machine's memory when it began
 	// Sent sums up, by thread, the data written to files and sockets.
 	sent  map[arch.ThreadID]uint64
-	used  []partialorder.Step
+	used  []partialorder.Use
 	gone  map[arch.ThreadID]arch.Addr // stacks of threads that ended
 	reads threadReads                 // nil unless they are asked for
 }
@@ -401,7 +401,7 @@ const failedDeadlock = "deadlock"
 // orderController is the recorder or the follower of an order.
 type orderController interface {
 	ThreadStates() []partialorder.ThreadState
-	UsedSteps() []partialorder.Step
+	Uses() []partialorder.Use
 }
 
 // makeReplica makes the replica of an execution that is over, with the snapshot that save makes of
@@ -411,7 +411,7 @@ func (e *epochRun) makeReplica(c orderController, save func(*machine.Machine) *m
 	m.LeaveInstructions()
 	x := &Replica{
 		Failed: t.failed, Output: slices.Clone(t.output), Instructions: e.instructionsRun(), Effort: e.effortSpent(), level: e.level,
-		Work: m.Cluster().Worked() - e.worked, sent: maps.Clone(t.sent), gone: maps.Clone(t.gone), used: c.UsedSteps(),
+		Work: m.Cluster().Worked() - e.worked, sent: maps.Clone(t.sent), gone: maps.Clone(t.gone), used: c.Uses(),
 		reads: t.currentReads(),
 	}
 	switch {
