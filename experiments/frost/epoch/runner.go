@@ -427,6 +427,7 @@ func (e *epochRun) makeReplica(c orderController, save func(*machine.Machine) *m
 		stage: e.stage, ended: m.Done() || x.Failed != "", outcome: m.Outcome(), threads: c.ThreadStates(),
 		floors: t.currentFloors(m.Kernel()), objects: knownObjects(e.from.objects, x.used),
 	}
+	m.SetController(sched.Pass{}) // the state is that between two controllers
 	x.End.snapshot = save(m)
 	return x, nil
 }
