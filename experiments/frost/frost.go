@@ -245,7 +245,7 @@ func (d *driver) executeAgain(ctx context.Context, at *epoch.Checkpoint, number,
 }
 
 func (d *driver) epochOptions() epoch.EpochOptions {
-	return d.options.epochOptions(d.known.length.Now)
+	return d.options.epochOptions(d.known.length.Now, d.known.length.Grace)
 }
 
 // chooseSchedule is how an epoch is executed that was rolled back: by turns in another
@@ -295,7 +295,7 @@ func (d *driver) orderByPriority(first *epoch.Replica) complementary.Order {
 
 // judgeReplicas names the combination of the replicas' outcomes, for the report.
 func (d *driver) judgeReplicas(number, attempt int, g *replicaGroup) *Epoch {
-	e := &Epoch{Number: number, Attempt: attempt, Target: g.target, Length: d.toMilliseconds(g.replicas[0].Cycles), Order: g.order, Differs: g.differs, Reads: g.reads}
+	e := &Epoch{Number: number, Attempt: attempt, Target: g.target, Grace: g.grace, Length: d.toMilliseconds(g.replicas[0].Cycles), Order: g.order, Differs: g.differs, Reads: g.reads}
 	var failed [3]bool
 	for i, x := range g.replicas {
 		failed[i] = x.Failed != ""
