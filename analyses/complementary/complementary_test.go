@@ -166,6 +166,10 @@ func TestLength(t *testing.T) {
 	if l.Now != 50 || l.Grace != 0.05 {
 		t.Errorf("%v after a race, and %v after output", l.Now, l.Grace)
 	}
+	l.Grow()
+	if l.Grace != 0.05 {
+		t.Errorf("%v after output, after a race", l.Grace)
+	}
 	for range 10 {
 		l.Cut()
 	}

@@ -7,14 +7,14 @@ import "fmt"
 // shorter by a factor, down to Least.
 //
 // Grace is how long an epoch continues after output: the message of a failed assertion and the abort
-// that follows are in one. Every epoch without a race doubles it up to 5 ms, every one with a race
-// makes it 0.05 ms again.
+// that follows are in one. Every epoch doubles it up to 5 ms until one has a race, and from there on it
+// is 0.05 ms: races come in numbers, and what is rolled back should be short.
 type Length struct {
 	Now, Least, Most, Step float64
-	Grace                  float64
+	Grace, MostGrace       float64
 }
 
-// The least and the greatest Length.Grace.
+// The least Length.Grace, and the greatest without a race.
 const (
 	leastGrace = 0.05
 	mostGrace  = 5
@@ -25,19 +25,19 @@ const cut = 20
 
 // NewLength starts at so many milliseconds: epochs grow by 50 ms up to a second.
 func NewLength(ms float64) Length {
-	return Length{Now: ms, Least: min(ms, 1) / cut, Most: max(ms, 1000), Step: 50, Grace: leastGrace}
+	return Length{Now: ms, Least: min(ms, 1) / cut, Most: max(ms, 1000), Step: 50, Grace: leastGrace, MostGrace: mostGrace}
 }
 
 // Grow is for an epoch without a race.
 func (l *Length) Grow() {
 	l.Now = min(l.Now+l.Step, l.Most)
-	l.Grace = min(2*l.Grace, mostGrace)
+	l.Grace = min(2*l.Grace, l.MostGrace)
 }
 
 // Cut is for an epoch with a race.
 func (l *Length) Cut() {
 	l.Now = max(l.Now/cut, l.Least)
-	l.Grace = leastGrace
+	l.Grace, l.MostGrace = leastGrace, leastGrace
 }
 
 // Sampler chooses the epochs that are checked, so that their part of the run's
