@@ -37,8 +37,11 @@ func (l *Length) Grow() {
 // Cut is for an epoch with a race.
 func (l *Length) Cut() {
 	l.Now = max(l.Now/cut, l.Least)
-	l.Grace, l.MostGrace = leastGrace, leastGrace
+	l.EndGrace()
 }
+
+// EndGrace is for an epoch whose replicas differ, or fail, when it is executed first.
+func (l *Length) EndGrace() { l.Grace, l.MostGrace = leastGrace, leastGrace }
 
 // Sampler chooses the epochs that are checked, so that their part of the run's
 // time comes to a rate (section 3.3.3).

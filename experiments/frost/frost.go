@@ -397,13 +397,15 @@ func (d *driver) voteOnAttempts(e *Epoch, g *replicaGroup, tried []*epoch.Replic
 	return g.replicas[0]
 }
 
-// noteCommit notes a commit, and adapts the length of epochs.
+// noteCommit notes the commit of an epoch that had a race, or failed, when it was executed first, and adapts
+// the length of epochs.
 func (d *driver) noteCommit(e *Epoch, choice *epoch.Replica) {
 	e.Committed = true
 	if e.Race {
 		d.known.length.Cut()
 	} else {
 		d.known.length.Grow()
+		d.known.length.EndGrace()
 	}
 	d.report.failed = choice.Failed
 }
