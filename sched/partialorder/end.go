@@ -39,7 +39,7 @@ func completeSteps(steps []Step) []Step {
 func (r *Recorder) clockOfWait(t *recordedThread) []uint32 {
 	clock := t.clock
 	for _, e := range t.open[len(t.open)-1].entities {
-		clock = joinClocks(clock, r.entityOf(e).clock)
+		clock = joinClocks(clock, r.entityOf(e).clockFor(e.shared))
 	}
 	return clock
 }

@@ -132,7 +132,7 @@ func (f *Replayer) decidePoint(g *sched.Gate, n int, v *sched.SyncPoint) bool {
 		t.next, t.issuedAt = f.functions.stepOfOperation(v.Sync), v.Instructions
 		return f.reachStep(g, n)
 	case sched.AtCall:
-		t.next, t.issuedAt = f.functions.stepOfCall(v.Call), v.Instructions
+		t.next, t.issuedAt = stepOfCall(v), v.Instructions
 		return f.reachStep(g, n)
 	case sched.AtAtomic:
 		if exactly, stops := f.instructionsToSignal(n, v.Instructions); stops && exactly == 0 {
