@@ -69,6 +69,8 @@ type finderThread struct {
 	within  map[uint64]uint8 // words accessed in the operation: 1 read, 2 written
 	order   []uint64
 	calls   []allocationCall // of allocators
+	spins   spinFinder
+	atomic  event.Memory // the load of its last atomic instruction
 }
 
 // Accesses within operations, by word.
@@ -129,6 +131,7 @@ func (m *ConstraintFinder) applyMark(k *Mark) {
 		m.detector.Sync(k.Thread, 0)
 		m.reducer.Sync(k.Thread, m.place)
 		t.done++
+		t.spins.reset()
 		t.last = k.Position
 		t.base = k.Branches
 		m.audit.beginOperation(k.Thread, t.done)
@@ -191,6 +194,9 @@ func physicalAddress(e *event.Memory) uint64 { return e.Page<<pageShift | uint64
 // addAccess takes a load or store.
 func (m *ConstraintFinder) addAccess(n int, e *event.Memory) {
 	t := m.threads[n]
+	if t.isSilent(e) {
+		return
+	}
 	m.allocate.notePage(t.process, e)
 	a := races.Access{
 		Thread: n, Addr: physicalAddress(e), Size: int(e.Size), Write: e.Kind == event.Store, PC: e.PC, Branches: e.Branches - t.base,
@@ -213,6 +219,7 @@ func (m *ConstraintFinder) addAccess(n int, e *event.Memory) {
 	}
 	m.place++
 	a.At = m.place
+	t.spins.add(e, a.At, uint64(t.done), a.Branches)
 	if m.audit == nil {
 		m.detector.Access(&a)
 	} else {
@@ -222,6 +229,20 @@ func (m *ConstraintFinder) addAccess(n int, e *event.Memory) {
 		m.audit.releaseAt(here)
 	}
 	m.prunePending()
+}
+
+// isSilent reports whether an access is the store of an atomic instruction that stores the value that it has
+// read, as one does that fails to take a lock. Only its load has an order with other accesses.
+func (t *finderThread) isSilent(e *event.Memory) bool {
+	if !e.Atomic || e.Parts > 0 {
+		return false
+	}
+	if e.Kind == event.Load {
+		t.atomic = *e
+		return false
+	}
+	l := &t.atomic
+	return l.PC == e.PC && l.Addr == e.Addr && l.Size == e.Size && l.Value == e.Value && l.Branches == e.Branches
 }
 
 // noteInside keeps an access within an operation.
@@ -286,6 +307,7 @@ func (m *ConstraintFinder) Finish() ([]event.Constraint, Counts) {
 			out[i].First.Accesses = last
 		}
 		out[i].Second.Accesses = c.Second.Part
+		out[i].First.Spins, out[i].Second.Spins = m.spinsAt(&m.kept[i].First), m.spinsAt(&m.kept[i].Second)
 	}
 	return out, m.counts
 }
