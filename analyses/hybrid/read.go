@@ -300,6 +300,9 @@ func (p *parser) parseSpinLoop() {
 	for p.rest != "" {
 		l.Writers = append(l.Writers, arch.Addr(p.parseNumber(16)))
 	}
+	if len(l.Writers) == 0 {
+		p.setError("no writer", "a number")
+	}
 	p.file.SpinLoops = append(p.file.SpinLoops, l)
 }
 
