@@ -26,7 +26,7 @@ func PruneNames() []string { return pruneNames[:] }
 // Counts counts races and constraints of a run.
 type Counts struct {
 	// Races are the pairs of accesses that the order of operations leaves
-	// unordered. Unpruned are those of them that are constraints at all;
+	// unordered, without those of further iterations of a wait in a spin loop. Unpruned are those of them that are constraints at all;
 	// Subsumed and Reduced are how many are left by the two ways to prune.
 	Races    uint64 `json:"races"`
 	Unpruned uint64 `json:"unpruned"`
@@ -57,6 +57,8 @@ type ConstraintFinder struct {
 	allocate     allocations
 	racing       map[int]bool // calls of allocators that race, or nil
 	audit        *audit       // of a run that followed a schedule, or nil
+	latest       int          // the thread of the latest access
+	deferred     bool         // the detector does not have its latest repetitions yet
 }
 
 // finderThread is the state of a thread.
@@ -114,6 +116,9 @@ func (m *ConstraintFinder) addRace(r *races.Race) {
 
 // AdvanceTo continues to the event of a number.
 func (m *ConstraintFinder) AdvanceTo(seq uint64) {
+	if len(m.heap) > 0 && m.heap[0].Seq <= seq || len(m.marks) > 0 && m.marks[0].Seq <= seq {
+		m.addRepetitions()
+	}
 	for len(m.heap) > 0 && m.heap[0].Seq <= seq {
 		m.applyAllocation(&m.heap[0])
 		m.heap = m.heap[1:]
@@ -171,6 +176,10 @@ func (m *ConstraintFinder) flushOperation(n int, t *finderThread) {
 // names.
 func (m *ConstraintFinder) AddMemory(n int, e *event.Memory) {
 	m.AdvanceTo(e.Seq)
+	if n != m.latest || e.Kind != event.Load && e.Kind != event.Store {
+		m.addRepetitions()
+		m.latest = n
+	}
 	switch e.Kind {
 	case event.Load, event.Store:
 		m.addAccess(n, e)
@@ -219,7 +228,13 @@ func (m *ConstraintFinder) addAccess(n int, e *event.Memory) {
 	}
 	m.place++
 	a.At = m.place
-	t.spins.add(e, a.At, uint64(t.done), a.Branches)
+	repeats := t.spins.add(e, a.At, uint64(t.done), a.Branches)
+	if repeats && m.audit == nil {
+		t.spins.defers(&a)
+		m.deferred = true
+		return
+	}
+	m.addRepetitions()
 	if m.audit == nil {
 		m.detector.Access(&a)
 	} else {
@@ -300,6 +315,7 @@ func (m *ConstraintFinder) isNeeded(c Constraint) bool {
 
 // Finish returns the constraints that are kept, without counts of instructions, and the counts.
 func (m *ConstraintFinder) Finish() ([]event.Constraint, Counts) {
+	m.addRepetitions()
 	out := make([]event.Constraint, len(m.kept))
 	for i, c := range m.kept {
 		out[i] = event.Constraint{First: pointOf(c.First), Second: pointOf(c.Second)}

@@ -67,13 +67,17 @@ type spinFinder struct {
 	matched uint64                      // accesses that repeat those one period earlier
 	waits   map[arch.Addr][]*spinWait    // by instruction, in order
 	current [maxSpinAccesses]*spinWait  // of the instructions of the present loop
+	// repeated are the accesses of the latest iteration that the detector does not have, by their places in
+	// the loop.
+	repeated [maxSpinAccesses]races.Access
 }
 
 // reset notes that the thread does something else.
 func (f *spinFinder) reset() { f.n, f.period, f.matched = 0, 0, 0 }
 
-// add takes an access outside of operations, at a place.
-func (f *spinFinder) add(e *event.Memory, place, syncs, branches uint64) {
+// add takes an access outside of operations, at a place, and reports whether it only repeats one of a wait that is
+// known already.
+func (f *spinFinder) add(e *event.Memory, place, syncs, branches uint64) bool {
 	a := spinAccess{pc: e.PC, addr: e.Addr, kind: e.Kind, size: e.Size, value: e.Value}
 	if f.period == 0 || a != f.latest[(f.n-f.period)%maxSpinAccesses] {
 		f.period, f.matched = f.periodBefore(&a), 0
@@ -81,11 +85,33 @@ func (f *spinFinder) add(e *event.Memory, place, syncs, branches uint64) {
 	f.latest[f.n%maxSpinAccesses] = a
 	f.n++
 	if f.period == 0 {
-		return
+		return false
 	}
 	f.matched++
 	if f.matched >= (minSpins-1)*f.period && a.kind == event.Load {
 		f.repeat(a.pc, place, syncs, branches)
+	}
+	return f.matched >= minSpins*f.period
+}
+
+// defers keeps an access that repeats one of a wait: as long as no other thread acts, it is the same as that one,
+// and of all such accesses the last one counts.
+func (f *spinFinder) defers(a *races.Access) { f.repeated[f.n%f.period] = *a }
+
+// addRepetitions gives the detector the latest repetitions of the thread that acts.
+func (m *ConstraintFinder) addRepetitions() {
+	if !m.deferred {
+		return
+	}
+	m.deferred = false
+	list := m.threads[m.latest].spins.repeated[:]
+	slices.SortFunc(list, func(a, b races.Access) int { return cmp.Compare(a.At, b.At) })
+	for k := range list {
+		if list[k].At > 0 {
+			m.detector.Access(&list[k])
+			m.prunePending()
+		}
+		list[k] = races.Access{}
 	}
 }
 
