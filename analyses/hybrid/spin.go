@@ -65,7 +65,7 @@ type spinFinder struct {
 	n       uint64                      // accesses since the last operation
 	period  uint64                      // of the repetition that the thread is in; 0: none
 	matched uint64                      // accesses that repeat those one period earlier
-	waits   map[arch.Addr][]*spinWait    // by instruction, in order
+	waits   map[arch.Addr][]*spinWait   // by instruction, in order
 	current [maxSpinAccesses]*spinWait  // of the instructions of the present loop
 	// repeated are the accesses of the latest iteration that the detector does not have, by their places in
 	// the loop.
