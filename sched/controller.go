@@ -52,6 +52,9 @@ type SyncPoint struct {
 	// Private reports that the system call has no effect that another thread can observe: it is
 	// about the thread itself, the clock or memory, or for a futex of the C library's own locks.
 	Private bool
+	// File identifies, AtCall, the regular file that the system call acts on if it acts on nothing else;
+	// otherwise it is 0.
+	File uint64
 	// MayExit reports that the atomic instruction may be the one by which the thread declares that
 	// it exits.
 	MayExit bool

@@ -153,18 +153,22 @@ func TestVote(t *testing.T) {
 func TestLength(t *testing.T) {
 	l := complementary.NewLength(50)
 	l.Grow()
-	if l.Now != 100 {
-		t.Errorf("%v after one epoch", l.Now)
+	if l.Now != 100 || l.Grace != 0.1 {
+		t.Errorf("%v after one epoch, and %v after output", l.Now, l.Grace)
 	}
 	for range 100 {
 		l.Grow()
 	}
-	if l.Now != 1000 {
-		t.Errorf("%v at most", l.Now)
+	if l.Now != 1000 || l.Grace != 5 {
+		t.Errorf("%v at most, and %v after output", l.Now, l.Grace)
 	}
 	l.Cut()
-	if l.Now != 50 {
-		t.Errorf("%v after a race", l.Now)
+	if l.Now != 50 || l.Grace != 0.05 {
+		t.Errorf("%v after a race, and %v after output", l.Now, l.Grace)
+	}
+	l.Grow()
+	if l.Grace != 0.05 {
+		t.Errorf("%v after output, after a race", l.Grace)
 	}
 	for range 10 {
 		l.Cut()

@@ -5,23 +5,43 @@ import "fmt"
 // Length adapts how long epochs are, in milliseconds (section 3.2): every epoch
 // without a race makes them longer by Step up to Most, every one with a race
 // shorter by a factor, down to Least.
+//
+// Grace is how long an epoch continues after output: the message of a failed assertion and the abort
+// that follows are in one. Every epoch doubles it up to 5 ms until one has a race, and from there on it
+// is 0.05 ms: races come in numbers, and what is rolled back should be short.
 type Length struct {
 	Now, Least, Most, Step float64
+	Grace, MostGrace       float64
 }
+
+// The least Length.Grace, and the greatest without a race.
+const (
+	leastGrace = 0.05
+	mostGrace  = 5
+)
 
 // cut is the factor by which a race makes epochs shorter.
 const cut = 20
 
 // NewLength starts at so many milliseconds: epochs grow by 50 ms up to a second.
 func NewLength(ms float64) Length {
-	return Length{Now: ms, Least: min(ms, 1) / cut, Most: max(ms, 1000), Step: 50}
+	return Length{Now: ms, Least: min(ms, 1) / cut, Most: max(ms, 1000), Step: 50, Grace: leastGrace, MostGrace: mostGrace}
 }
 
-// Grow is for an epoch without a race, Cut for one with.
-func (l *Length) Grow() { l.Now = min(l.Now+l.Step, l.Most) }
+// Grow is for an epoch without a race.
+func (l *Length) Grow() {
+	l.Now = min(l.Now+l.Step, l.Most)
+	l.Grace = min(2*l.Grace, l.MostGrace)
+}
 
 // Cut is for an epoch with a race.
-func (l *Length) Cut() { l.Now = max(l.Now/cut, l.Least) }
+func (l *Length) Cut() {
+	l.Now = max(l.Now/cut, l.Least)
+	l.EndGrace()
+}
+
+// EndGrace is for an epoch whose replicas differ, or fail, when it is executed first.
+func (l *Length) EndGrace() { l.Grace, l.MostGrace = leastGrace, leastGrace }
 
 // Sampler chooses the epochs that are checked, so that their part of the run's
 // time comes to a rate (section 3.3.3).

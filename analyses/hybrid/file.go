@@ -14,7 +14,7 @@ import (
 )
 
 // Version is that of the file format.
-const Version = 5
+const Version = 6
 
 // FileStart is the start of every schedule file, of any version.
 const FileStart = "heddle schedule "
@@ -47,6 +47,8 @@ type File struct {
 	Program string
 	// Notes say where constraints are in the source; by number, or none.
 	Notes []string
+	// SpinLoops are the loops in which threads waited for each other.
+	SpinLoops []SpinLoop
 }
 
 // Input is a file with its SHA-256.
@@ -73,6 +75,9 @@ func (f *File) Write(w io.Writer) error {
 	}
 	for i := range s.Operations {
 		writeOperation(&b, &s.Operations[i])
+	}
+	for i := range f.SpinLoops {
+		writeSpinLoop(&b, &f.SpinLoops[i])
 	}
 	for i := range s.Constraints {
 		c := &s.Constraints[i]
@@ -136,6 +141,18 @@ func writeOperation(b *bytes.Buffer, o *event.Operation) {
 	b.WriteByte('\n')
 }
 
+// writeSpinLoop writes a loop: its instruction, how often threads waited there and read, and the writers.
+func writeSpinLoop(b *bytes.Buffer, l *SpinLoop) {
+	fmt.Fprintf(b, "spin %x %d %d", uint64(l.PC), l.Waits, l.Iterations)
+	for _, w := range l.Writers {
+		fmt.Fprintf(b, " %x", uint64(w))
+	}
+	if l.Note != "" {
+		fmt.Fprintf(b, " # %s", l.Note)
+	}
+	b.WriteByte('\n')
+}
+
 func pointText(p *event.Point) string {
 	mark := ""
 	switch {
@@ -144,5 +161,5 @@ func pointText(p *event.Point) string {
 	case p.Accesses > 0:
 		mark = fmt.Sprintf("/%d", p.Accesses)
 	}
-	return fmt.Sprintf("%d %d %x %d %d %d %d%s", p.Thread, p.Done, uint64(p.PC), p.Branches, p.Instructions, p.Occurrence, p.Span, mark)
+	return fmt.Sprintf("%d %d %x %d %d %d %d %d%s", p.Thread, p.Done, uint64(p.PC), p.Branches, p.Instructions, p.Occurrence, p.Spins, p.Span, mark)
 }

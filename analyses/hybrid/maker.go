@@ -26,7 +26,7 @@ func PruneNames() []string { return pruneNames[:] }
 // Counts counts races and constraints of a run.
 type Counts struct {
 	// Races are the pairs of accesses that the order of operations leaves
-	// unordered. Unpruned are those of them that are constraints at all;
+	// unordered, without those of further iterations of a wait in a spin loop. Unpruned are those of them that are constraints at all;
 	// Subsumed and Reduced are how many are left by the two ways to prune.
 	Races    uint64 `json:"races"`
 	Unpruned uint64 `json:"unpruned"`
@@ -57,6 +57,8 @@ type ConstraintFinder struct {
 	allocate     allocations
 	racing       map[int]bool // calls of allocators that race, or nil
 	audit        *audit       // of a run that followed a schedule, or nil
+	latest       int          // the thread of the latest access
+	deferred     bool         // the detector does not have its latest repetitions yet
 }
 
 // finderThread is the state of a thread.
@@ -69,6 +71,8 @@ type finderThread struct {
 	within  map[uint64]uint8 // words accessed in the operation: 1 read, 2 written
 	order   []uint64
 	calls   []allocationCall // of allocators
+	spins   spinFinder
+	atomic  event.Memory // the load of its last atomic instruction
 }
 
 // Accesses within operations, by word.
@@ -112,6 +116,9 @@ func (m *ConstraintFinder) addRace(r *races.Race) {
 
 // AdvanceTo continues to the event of a number.
 func (m *ConstraintFinder) AdvanceTo(seq uint64) {
+	if len(m.heap) > 0 && m.heap[0].Seq <= seq || len(m.marks) > 0 && m.marks[0].Seq <= seq {
+		m.addRepetitions()
+	}
 	for len(m.heap) > 0 && m.heap[0].Seq <= seq {
 		m.applyAllocation(&m.heap[0])
 		m.heap = m.heap[1:]
@@ -129,6 +136,7 @@ func (m *ConstraintFinder) applyMark(k *Mark) {
 		m.detector.Sync(k.Thread, 0)
 		m.reducer.Sync(k.Thread, m.place)
 		t.done++
+		t.spins.reset()
 		t.last = k.Position
 		t.base = k.Branches
 		m.audit.beginOperation(k.Thread, t.done)
@@ -168,6 +176,10 @@ func (m *ConstraintFinder) flushOperation(n int, t *finderThread) {
 // names.
 func (m *ConstraintFinder) AddMemory(n int, e *event.Memory) {
 	m.AdvanceTo(e.Seq)
+	if n != m.latest || e.Kind != event.Load && e.Kind != event.Store {
+		m.addRepetitions()
+		m.latest = n
+	}
 	switch e.Kind {
 	case event.Load, event.Store:
 		m.addAccess(n, e)
@@ -191,6 +203,9 @@ func physicalAddress(e *event.Memory) uint64 { return e.Page<<pageShift | uint64
 // addAccess takes a load or store.
 func (m *ConstraintFinder) addAccess(n int, e *event.Memory) {
 	t := m.threads[n]
+	if t.isSilent(e) {
+		return
+	}
 	m.allocate.notePage(t.process, e)
 	a := races.Access{
 		Thread: n, Addr: physicalAddress(e), Size: int(e.Size), Write: e.Kind == event.Store, PC: e.PC, Branches: e.Branches - t.base,
@@ -213,6 +228,13 @@ func (m *ConstraintFinder) addAccess(n int, e *event.Memory) {
 	}
 	m.place++
 	a.At = m.place
+	repeats := t.spins.add(e, a.At, uint64(t.done), a.Branches)
+	if repeats && m.audit == nil {
+		t.spins.defers(&a)
+		m.deferred = true
+		return
+	}
+	m.addRepetitions()
 	if m.audit == nil {
 		m.detector.Access(&a)
 	} else {
@@ -222,6 +244,20 @@ func (m *ConstraintFinder) addAccess(n int, e *event.Memory) {
 		m.audit.releaseAt(here)
 	}
 	m.prunePending()
+}
+
+// isSilent reports whether an access is the store of an atomic instruction that stores the value that it has
+// read, as one does that fails to take a lock. Only its load has an order with other accesses.
+func (t *finderThread) isSilent(e *event.Memory) bool {
+	if !e.Atomic || e.Parts > 0 {
+		return false
+	}
+	if e.Kind == event.Load {
+		t.atomic = *e
+		return false
+	}
+	l := &t.atomic
+	return l.PC == e.PC && l.Addr == e.Addr && l.Size == e.Size && l.Value == e.Value && l.Branches == e.Branches
 }
 
 // noteInside keeps an access within an operation.
@@ -279,6 +315,7 @@ func (m *ConstraintFinder) isNeeded(c Constraint) bool {
 
 // Finish returns the constraints that are kept, without counts of instructions, and the counts.
 func (m *ConstraintFinder) Finish() ([]event.Constraint, Counts) {
+	m.addRepetitions()
 	out := make([]event.Constraint, len(m.kept))
 	for i, c := range m.kept {
 		out[i] = event.Constraint{First: pointOf(c.First), Second: pointOf(c.Second)}
@@ -286,6 +323,7 @@ func (m *ConstraintFinder) Finish() ([]event.Constraint, Counts) {
 			out[i].First.Accesses = last
 		}
 		out[i].Second.Accesses = c.Second.Part
+		out[i].First.Spins, out[i].Second.Spins = m.spinsAt(&m.kept[i].First), m.spinsAt(&m.kept[i].Second)
 	}
 	return out, m.counts
 }

@@ -1,8 +1,10 @@
 package hybrid
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -19,7 +21,33 @@ func (f *File) WriteSummary(to io.Writer) error {
 		fmt.Fprintf(w, "races\t%d\nunpruned\t%d\nby subsumption\t%d\nby reduction\t%d\n",
 			f.Counts.Races, f.Counts.Unpruned, f.Counts.Subsumed, f.Counts.Reduced)
 	}
-	return w.Flush()
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	return f.writeSpinLoops(to)
+}
+
+// mostSpinLoops bounds the loops that a summary has.
+const mostSpinLoops = 20
+
+// writeSpinLoops writes the loops in which threads waited for each other, those with the most iterations first.
+func (f *File) writeSpinLoops(to io.Writer) error {
+	list := slices.Clone(f.SpinLoops)
+	slices.SortStableFunc(list, func(a, b SpinLoop) int { return cmp.Compare(b.Iterations, a.Iterations) })
+	for _, l := range list[:min(mostSpinLoops, len(list))] {
+		where := l.Note
+		if where == "" {
+			where = fmt.Sprintf("%#x waits for %#x", uint64(l.PC), uint64(l.Writers[0]))
+		}
+		if _, err := fmt.Fprintf(to, "spin loop: %s, %d times, %d iterations\n", where, l.Waits, l.Iterations); err != nil {
+			return err
+		}
+	}
+	if more := len(list) - mostSpinLoops; more > 0 {
+		_, err := fmt.Fprintf(to, "and %d spin loops more\n", more)
+		return err
+	}
+	return nil
 }
 
 // WriteLines writes operations and constraints for a reader, one a line and of each at most a number, and then how many

@@ -228,6 +228,8 @@ func (p *parser) parseLine(line string) error {
 		s.Objects[id] = p.parseQuoted()
 	case "op":
 		s.Operations = append(s.Operations, p.parseOperation())
+	case "spin":
+		p.parseSpinLoop()
 	case "constraint":
 		p.parseConstraint()
 	default:
@@ -274,10 +276,7 @@ func (p *parser) parseConstraint() {
 		most := 1 + strings.Count(p.text[p.next:], "\n")
 		s.Constraints, f.Notes = make([]event.Constraint, 0, most), make([]string, 0, most)
 	}
-	note := ""
-	if i := strings.IndexByte(p.rest, '#'); i > 0 && strings.HasPrefix(p.rest[i-1:], " # ") {
-		p.rest, note = p.rest[:i-1], p.rest[i+2:]
-	}
+	note := p.cutNote()
 	c := event.Constraint{First: p.parsePoint()}
 	if arrow := p.nextWord(); arrow != "->" {
 		p.setError(strconv.Quote(arrow), "\"->\"")
@@ -287,8 +286,28 @@ func (p *parser) parseConstraint() {
 	f.Notes = append(f.Notes, note)
 }
 
+// cutNote takes the note at the end of the line.
+func (p *parser) cutNote() (note string) {
+	if i := strings.IndexByte(p.rest, '#'); i > 0 && strings.HasPrefix(p.rest[i-1:], " # ") {
+		p.rest, note = p.rest[:i-1], p.rest[i+2:]
+	}
+	return note
+}
+
+func (p *parser) parseSpinLoop() {
+	l := SpinLoop{Note: p.cutNote()}
+	l.PC, l.Waits, l.Iterations = arch.Addr(p.parseNumber(16)), p.parseNumber(10), p.parseNumber(10)
+	for p.rest != "" {
+		l.Writers = append(l.Writers, arch.Addr(p.parseNumber(16)))
+	}
+	if len(l.Writers) == 0 {
+		p.setError("no writer", "a number")
+	}
+	p.file.SpinLoops = append(p.file.SpinLoops, l)
+}
+
 func (p *parser) parsePoint() event.Point {
-	x := event.Point{Thread: p.parseInt(), Done: p.parseInt(), PC: arch.Addr(p.parseNumber(16)), Branches: p.parseNumber(10), Instructions: p.parseNumber(10), Occurrence: p.parseNumber(10)}
+	x := event.Point{Thread: p.parseInt(), Done: p.parseInt(), PC: arch.Addr(p.parseNumber(16)), Branches: p.parseNumber(10), Instructions: p.parseNumber(10), Occurrence: p.parseNumber(10), Spins: p.parseNumber(10)}
 	span := p.nextWord()
 	if span, x.Ends = strings.CutSuffix(span, "!"); !x.Ends {
 		var accesses string

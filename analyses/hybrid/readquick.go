@@ -105,7 +105,8 @@ func (r *regularParser) parsePoint(x *event.Point) {
 	x.Thread, x.Done = int(r.parseDecimal(9)), int(r.nextDecimal(9))
 	r.expectLiteral(" ")
 	x.PC = arch.Addr(r.parseHexadecimal())
-	x.Branches, x.Instructions, x.Occurrence, x.Span = r.nextDecimal(safeDigits), r.nextDecimal(safeDigits), r.nextDecimal(safeDigits), r.nextDecimal(safeDigits)
+	x.Branches, x.Instructions, x.Occurrence = r.nextDecimal(safeDigits), r.nextDecimal(safeDigits), r.nextDecimal(safeDigits)
+	x.Spins, x.Span = r.nextDecimal(safeDigits), r.nextDecimal(safeDigits)
 	if r.at < len(r.text) && r.text[r.at] == '!' {
 		x.Ends = true
 		r.at++

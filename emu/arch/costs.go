@@ -44,8 +44,8 @@ type Costs struct {
 	// SlotCheck is added for each call and each return: the check whether the thread's
 	// instrumentation is on (PEREGRINE, section 3.2).
 	SlotCheck uint32 `json:"slot_check" yaml:"slot_check" mapstructure:"slot_check"`
-	// SlotCall is added for each instruction while a thread's instrumentation is
-	// on: the call of slot() (PEREGRINE, figure 8).
+	// SlotCall is the cost of a call of slot() by a thread's instrumentation (PEREGRINE, figure 8): at the
+	// instructions of constraints or, where arrivals there are not counted, at each instruction.
 	SlotCall uint32 `json:"slot_call" yaml:"slot_call" mapstructure:"slot_call"`
 	// PTByte is the cost of a byte of branch trace in estimates of the cost of recording. The
 	// virtual time of a recorded run does not contain it.
@@ -175,7 +175,7 @@ var costFields = []CostField{
 		3, 0, maxCost, func(c *Costs) *uint32 { return &c.SlotCheck },
 	},
 	{
-		"slot_call", "more for an instruction while the thread's instrumentation is on",
+		"slot_call", "a call of slot() by the thread's instrumentation",
 		"call, look-up of the instruction's actions, return, by the costs above: figure 8 of PEREGRINE without actions is some 6 instructions with 4 accesses.",
 		10, 0, maxCost, func(c *Costs) *uint32 { return &c.SlotCall },
 	},

@@ -99,7 +99,7 @@ static enum direct_stop step(struct direct_engine *e, struct direct_unit *u) {
 // Executes iterations of a repeated instruction at once, before each of which, and before the one after
 // them, the run has no reason to stop.
 static void repeat(struct direct_engine *e, const struct direct_insn *in) {
-  if (in->class != CLASS_STRING || in->kind != KIND_REP || e->log.what || e->buffers || e->private_pages) return;
+  if (in->class != CLASS_STRING || in->kind != KIND_REP || (e->log.what & ~LOG_ATOMICS) || e->buffers || e->private_pages) return;
   if (e->steps_only || (e->flags & FLAG_TF)) return;
   int64_t most = direct_free_instructions(e) - 1, cycles = e->cycles_left - direct_highest_cost(e);
   if (in->cost && cycles / in->cost < most) most = cycles / in->cost;

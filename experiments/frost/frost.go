@@ -245,7 +245,7 @@ func (d *driver) executeAgain(ctx context.Context, at *epoch.Checkpoint, number,
 }
 
 func (d *driver) epochOptions() epoch.EpochOptions {
-	return d.options.epochOptions(d.known.length.Now)
+	return d.options.epochOptions(d.known.length.Now, d.known.length.Grace)
 }
 
 // chooseSchedule is how an epoch is executed that was rolled back: by turns in another
@@ -295,7 +295,7 @@ func (d *driver) orderByPriority(first *epoch.Replica) complementary.Order {
 
 // judgeReplicas names the combination of the replicas' outcomes, for the report.
 func (d *driver) judgeReplicas(number, attempt int, g *replicaGroup) *Epoch {
-	e := &Epoch{Number: number, Attempt: attempt, Target: g.target, Length: d.toMilliseconds(g.replicas[0].Cycles), Order: g.order, Differs: g.differs, Reads: g.reads}
+	e := &Epoch{Number: number, Attempt: attempt, Target: g.target, Grace: g.grace, Length: d.toMilliseconds(g.replicas[0].Cycles), Order: g.order, Differs: g.differs, Reads: g.reads}
 	var failed [3]bool
 	for i, x := range g.replicas {
 		failed[i] = x.Failed != ""
@@ -397,13 +397,15 @@ func (d *driver) voteOnAttempts(e *Epoch, g *replicaGroup, tried []*epoch.Replic
 	return g.replicas[0]
 }
 
-// noteCommit notes a commit, and adapts the length of epochs.
+// noteCommit notes the commit of an epoch that had a race, or failed, when it was executed first, and adapts
+// the length of epochs.
 func (d *driver) noteCommit(e *Epoch, choice *epoch.Replica) {
 	e.Committed = true
 	if e.Race {
 		d.known.length.Cut()
 	} else {
 		d.known.length.Grow()
+		d.known.length.EndGrace()
 	}
 	d.report.failed = choice.Failed
 }

@@ -242,8 +242,7 @@ func TestTimeline(t *testing.T) {
 	}
 }
 
-// lines is a program in which three threads print numbers in order, an epoch or
-// two each.
+// lines is a program in which three threads print numbers in order.
 const lines = `
 #include <pthread.h>
 #include <stdio.h>
@@ -268,13 +267,24 @@ int main(int c, char **v) {
 	return 0;
 }`
 
+// TestOutputEndsFewEpochs: a program that prints all the time without a race has longer and longer
+// epochs.
+func TestOutputEndsFewEpochs(t *testing.T) {
+	x := try(t, options(), sched.Options{}, 1, gcctest.C(t, lines, "-static"), "200")
+	if x.Verdict != frost.Clean || x.Committed > 20 || x.Committed < 5 {
+		t.Errorf("200 lines: %s", x.text())
+	}
+}
+
 // TestMemoryStaysBounded: the states of all replicas take no more after many epochs
 // than after few, and no line is lost or doubled.
 func TestMemoryStaysBounded(t *testing.T) {
 	bin := gcctest.C(t, lines, "-static")
+	o := options()
+	o.Epoch, o.Growth = 0.05, 0
 	var peaks []uint64
 	for _, n := range []int{40, trials(200, 25_000)} {
-		x := try(t, options(), sched.Options{}, 1, bin, fmt.Sprint(n))
+		x := try(t, o, sched.Options{}, 1, bin, fmt.Sprint(n))
 		if x.Failure != "" || x.Committed < n/3 || n == 25_000 && x.Committed < 10_000 {
 			t.Fatalf("%d lines: %s", n, x.text())
 		}

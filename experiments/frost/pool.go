@@ -104,6 +104,7 @@ func compareReplicas(r *epoch.Runner, at *epoch.Checkpoint, a, b *epoch.Replica)
 type replicaGroup struct {
 	replicas []*epoch.Replica
 	target   float64 // how long the epoch was to be, in milliseconds
+	grace    float64 // how long it was to continue after output, likewise
 	order    complementary.Order
 	jobs     []*replicaJob
 	alike    [3][3]bool
@@ -120,7 +121,7 @@ func (d *driver) startEpoch(ctx context.Context, at *epoch.Checkpoint, number, a
 	if err != nil {
 		return nil, err
 	}
-	g := &replicaGroup{replicas: []*epoch.Replica{first}, target: o.Length}
+	g := &replicaGroup{replicas: []*epoch.Replica{first}, target: o.Length, grace: o.Grace}
 	if !d.known.sampler.Next(float64(first.Cycles)) {
 		return g, nil
 	}

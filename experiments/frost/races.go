@@ -51,7 +51,7 @@ func (r *Report) optionsToRepeat() (parts []epoch.Part, first int) {
 		if e.Attempt > 0 {
 			continue
 		}
-		parts = append(parts, epoch.Part{EpochOptions: r.Options.epochOptions(e.Target)})
+		parts = append(parts, epoch.Part{EpochOptions: r.Options.epochOptions(e.Target, e.Grace)})
 		if (e.Race || e.Harmless) && first < 0 {
 			first = len(parts) - 1
 			if !r.Options.DetectOnly {
@@ -62,9 +62,12 @@ func (r *Report) optionsToRepeat() (parts []epoch.Part, first int) {
 	return parts, first
 }
 
-// epochOptions is how an epoch of a length is executed.
-func (o *Options) epochOptions(length float64) epoch.EpochOptions {
-	return epoch.EpochOptions{Length: length, AtOutput: !o.DetectOnly, Hang: o.Hang}
+// epochOptions is how an epoch of a length is executed, which continues for a time after output.
+func (o *Options) epochOptions(length, grace float64) epoch.EpochOptions {
+	if o.DetectOnly {
+		grace = 0
+	}
+	return epoch.EpochOptions{Length: length, Grace: grace, Hang: o.Hang}
 }
 
 // detectRaces finds the races of epochs, from one on.

@@ -75,9 +75,10 @@ type Epoch struct {
 	Number int `json:"number"`
 	// Attempt is 0, or how often the epoch was rolled back before.
 	Attempt int `json:"attempt"`
-	// Target is how long the epoch was to be. Length is the virtual time of the
+	// Target is how long the epoch was to be, and Grace how long it was to continue after output. Length is the virtual time of the
 	// thread-parallel replica, in milliseconds, and Begin when all replicas begin, by the model of Report.Pipeline.
 	Target float64 `json:"target_ms"`
+	Grace  float64 `json:"grace_ms"`
 	Length float64 `json:"length_ms"`
 	Begin  float64 `json:"begin_ms"`
 	// Combination are the replicas' outcomes together (table 1), empty if the epoch was

@@ -47,8 +47,8 @@ func ComputeFile(ctx context.Context, path string, o Options) (*hybrid.File, err
 
 // NewFile makes the schedule file of a schedule that was made of a recorded run.
 func NewFile(made *Schedule, path string, o Options) (f *hybrid.File, err error) {
-	f = &hybrid.File{Kind: o.fileKind(), Prune: o.Prune, Counts: made.Counts, Schedule: made.Schedule}
-	if f.Notes, err = constraintNotes(path, f.Schedule); err != nil {
+	f = &hybrid.File{Kind: o.fileKind(), Prune: o.Prune, Counts: made.Counts, Schedule: made.Schedule, SpinLoops: made.SpinLoops}
+	if err := addNotes(path, f); err != nil {
 		return nil, err
 	}
 	return f, describeRun(f, path)

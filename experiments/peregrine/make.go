@@ -64,6 +64,8 @@ type Options struct {
 type Schedule struct {
 	Schedule *event.Schedule
 	Counts   hybrid.Counts
+	// SpinLoops are the loops in which threads waited for each other.
+	SpinLoops []hybrid.SpinLoop
 	// Marks are the places of the operations in the run, and IDs the guest's numbers
 	// of the schedule's threads.
 	Marks []hybrid.Mark
@@ -200,6 +202,7 @@ func (m *scheduleMaker) attemptOnce(operations map[int]bool) (made *Schedule, or
 		return nil, nil, nil, err
 	}
 	s.Constraints, made.Counts = maker.Finish()
+	made.SpinLoops = maker.SpinLoops()
 	maps.Copy(more, maker.RacingAllocations())
 	return made, order, more, nil
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"github.com/heddle-dmt/heddle/analyses/hybrid"
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/internal/debuginfo"
 	"github.com/heddle-dmt/heddle/recorder/event"
@@ -64,23 +65,30 @@ func (p *sourceLines) openFile(name string) *debuginfo.File {
 	return f
 }
 
-// constraintNotes say where the constraints of a schedule are in the source.
-func constraintNotes(path string, s *event.Schedule) ([]string, error) {
+// addNotes says where the constraints and the spin loops of a schedule are in the source.
+func addNotes(path string, f *hybrid.File) error {
+	s := f.Schedule
 	r, err := trace.Open(path)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer r.Close()
 	p, err := newSourceLines(r)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	list := make([]string, len(s.Constraints))
+	f.Notes = make([]string, len(s.Constraints))
 	for i := range s.Constraints {
 		first, second := p.lineOf(s.Constraints[i].First.PC), p.lineOf(s.Constraints[i].Second.PC)
 		if first != "" || second != "" {
-			list[i] = fmt.Sprintf("%s -> %s", first, second)
+			f.Notes[i] = fmt.Sprintf("%s -> %s", first, second)
 		}
 	}
-	return list, nil
+	for i := range f.SpinLoops {
+		l := &f.SpinLoops[i]
+		if at, by := p.lineOf(l.PC), p.lineOf(l.Writers[0]); at != "" || by != "" {
+			l.Note = fmt.Sprintf("%s waits for %s", at, by)
+		}
+	}
+	return nil
 }

@@ -137,7 +137,7 @@ func TestRelaysAndSkippedWaits(t *testing.T) {
 
 // A mem-schedule orders more, and is as deterministic.
 func TestMemSchedule(t *testing.T) {
-	c := suiteConfig(t, "frost-figure-3")
+	c := suiteConfig(t, "fft")
 	path := record(t, c, true)
 	all, err := peregrine.Make(t.Context(), path, peregrine.Options{Every: true})
 	if err != nil {

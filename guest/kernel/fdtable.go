@@ -4,6 +4,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/heddle-dmt/heddle/guest/kmem"
+	"github.com/heddle-dmt/heddle/guest/linux"
 	"github.com/heddle-dmt/heddle/guest/vfs"
 )
 
@@ -27,6 +28,20 @@ func (t *Task) openFile(fd uint64) (*vfs.File, unix.Errno) {
 		return d.file, 0
 	}
 	return nil, unix.EBADF
+}
+
+// FileAlone identifies the file that a system call acts on, if it is a regular one and the call acts on
+// nothing else; otherwise it is 0. All descriptors and descriptions of a file have its number.
+func (t *Task) FileAlone(number, fd uint64) uint64 {
+	if !linux.Has(number, linux.MovesData) {
+		return 0
+	}
+	f, errno := t.usableFile(fd)
+	if errno != 0 || !f.IsAlone() {
+		return 0
+	}
+	const mixed = 0x9e3779b97f4a7c15 // 2^64 divided by the golden ratio
+	return max(1, f.Inode().Ino()^f.Inode().Dev()*mixed)
 }
 
 // usableFile is openFile for calls that fail with EBADF on an O_PATH descriptor.

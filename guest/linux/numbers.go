@@ -2,11 +2,14 @@ package linux
 
 // Numbers of the system calls to which packages give a meaning that the table does not have.
 const (
+	Fstat       = 5
 	RtSigreturn = 15
+	Pread64     = 17
 	SchedYield  = 24
 	Times       = 100
 	Futex       = 202
 	ExitGroup   = 231
+	Preadv      = 295
 )
 
 // Signals of the processor and of abort, signal(7).

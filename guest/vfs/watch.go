@@ -46,6 +46,14 @@ func (i *Inode) setWatches(list []Watch) {
 	}
 }
 
+// IsAlone reports whether calls that move data by the file affect nothing but its content, times and
+// offset: it is a regular file with content of its own, of which no one is notified.
+func (f *File) IsAlone() bool {
+	i, d := f.Inode(), f.dentry
+	return i.IsRegular() && i.node == nil && !i.IsQueue() && !f.IsPath() && len(f.watchers) == 0 && len(i.watches()) == 0 &&
+		(d.parent == nil || len(d.parent.inode.watches()) == 0)
+}
+
 // AddWatch has w notified of the events of the inode.
 func (i *Inode) AddWatch(w Watch) { i.setWatches(append(slices.Clone(i.watches()), w)) }
 

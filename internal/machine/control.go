@@ -164,7 +164,7 @@ func (c *control) observeAllocation(e *event.Heap) {
 }
 
 // Issue implements recorder.Recording.
-func (c *control) Issue(_ *recorder.Recorder, _ *kernel.Task, e *event.Syscall) {
+func (c *control) Issue(_ *recorder.Recorder, t *kernel.Task, e *event.Syscall) {
 	if c.needs.HandlerReturns && e.Number == unix.SYS_RT_SIGRETURN {
 		c.controller.Observe(&c.gate, sched.ThreadEvent{Kind: sched.HandlerReturned, Thread: e.Thread, Instructions: e.Instructions})
 		return
@@ -176,7 +176,7 @@ func (c *control) Issue(_ *recorder.Recorder, _ *kernel.Task, e *event.Syscall) 
 		return
 	}
 	c.thread(e.Thread).calling = true
-	c.shouldResume(sched.SyncPoint{Kind: sched.AtCall, Call: e, Private: isPrivateCall(e.Number)})
+	c.shouldResume(sched.SyncPoint{Kind: sched.AtCall, Call: e, Private: isPrivateCall(e.Number), File: t.FileAlone(e.Number, e.Args[0])})
 }
 
 // isPrivateCall reports whether a system call is sched.SyncPoint.Private.

@@ -40,7 +40,7 @@ func planFigure11(s *study.Settings) (*study.Plan, error) {
 		Notes: []string{
 			fmt.Sprintf("Virtual time in times of that of runs without a schedule, means of %d runs, with flag relay and without waits at barriers and sleeps, as PEREGRINE runs.", s.Times),
 			"The paper's figure is a plot: its text gives the numbers that are here, and for mem-schedules the 1.2 to 6 times that another system reports.",
-			"\"By checks\" is what of \"hybrid over sync\" goes when calls and returns have no check of the thread's flag, \"by slot()\" what goes when instructions between an operation and a constraint call no slot() and branches there are not counted, \"by constraints\" what is left: semaphores, and waiting.",
+			"\"By checks\" is what of \"hybrid over sync\" goes when calls and returns have no check of the thread's flag, \"by slot()\" what goes when calls of slot() and counted branches cost nothing, \"by constraints\" what is left: semaphores, and waiting.",
 			"\"With its own constraints alone\" is hybrid over sync without the constraints on memory of the C library, whose code the paper does not instrument; \"-\" if the schedule cannot be followed without them.",
 			"Functions are looked up before the run, or the dynamic linker would have most constraints.",
 		},

@@ -177,6 +177,9 @@ type Point struct {
 	// Occurrence is how often the thread has reached PC since the last of its
 	// operations, this time included; 0: not known.
 	Occurrence uint64
+	// Spins is how many of these times were further iterations of loops in which the thread waited for
+	// another's store: such a wait counts as one.
+	Spins uint64
 	// Span is how many instructions the instruction counts as: more than one if
 	// it repeats.
 	Span uint64

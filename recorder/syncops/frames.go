@@ -113,14 +113,14 @@ func (r *Recognizer) atReturn(t *thread, regs *arch.Regs, at *event.Stamp) {
 }
 
 // atEntry handles the call of a recognised function.
-func (r *Recognizer) atEntry(t *thread, e entry, regs *arch.Regs, at *event.Stamp) {
+func (r *Recognizer) atEntry(t *thread, called *function, regs *arch.Regs, at *event.Stamp) {
 	sp := regs.GPR[arch.RSP]
 	ret, ok := r.readWord(t.space.as, arch.Addr(sp), 8)
 	if !ok {
 		return
 	}
 	r.dropLeftFrames(t, sp, at)
-	switch e.function.kind {
+	switch called.kind {
 	case jump:
 		r.dropLeftFrames(t, r.longjmpStack(t, regs), at)
 		return
@@ -139,17 +139,17 @@ func (r *Recognizer) atEntry(t *thread, e entry, regs *arch.Regs, at *event.Stam
 			t.frames = t.frames[:n-1]
 		}
 	}
-	if e.function.kind == routine {
+	if called.kind == routine {
 		r.enterRoutine(t, arch.Addr(regs.RIP), sp, ret)
 	}
-	if e.function.kind == routine || t.isCounted() || t.isLeaving() && e.function.leaves {
+	if called.kind == routine || t.isCounted() || t.isLeaving() && called.leaves {
 		return
 	}
 	f := frame{
-		function: e.function, entry: arch.Addr(regs.RIP), sp: sp, ret: ret, peer: arch.NoThread,
+		function: called, entry: arch.Addr(regs.RIP), sp: sp, ret: ret, peer: arch.NoThread,
 		args: [3]uint64{regs.GPR[arch.RDI], regs.GPR[arch.RSI], regs.GPR[arch.RDX]},
 	}
-	if t.space.isLibraryCall(arch.Addr(ret), e.image) {
+	if called != r.fixed.destructor && t.space.isLibraryCall(arch.Addr(ret), t.space.imageAt(f.entry)) {
 		f.flags = event.Inner
 	}
 	r.enterFunction(t, &f, at)

@@ -236,7 +236,7 @@ func (r *Recognizer) actOnPlace(t *thread, at *event.Stamp) {
 	if t.looked == (moment{pc, at.Instructions}) {
 		return
 	}
-	if returns := r.returns[pc]; returns || t.dying || t.space.entries[pc].function != nil {
+	if returns := r.returns[pc]; returns || t.dying || t.space.entries.functions[pc] != nil {
 		r.host.engine.Regs(&r.regs)
 		r.lookCloser(t, returns, &r.regs, at)
 	}
@@ -247,8 +247,8 @@ func (r *Recognizer) lookCloser(t *thread, returns bool, regs *arch.Regs, at *ev
 	if returns {
 		r.atReturn(t, regs, at)
 	}
-	if e, ok := t.space.entries[arch.Addr(regs.RIP)]; ok {
-		r.atEntry(t, e, regs, at)
+	if f := t.space.entries.functions[arch.Addr(regs.RIP)]; f != nil {
+		r.atEntry(t, f, regs, at)
 	} else if t.dying {
 		r.atDestructor(t, regs, at)
 	}
@@ -258,7 +258,7 @@ func (r *Recognizer) lookCloser(t *thread, returns bool, regs *arch.Regs, at *ev
 func (r *Recognizer) atDestructor(t *thread, regs *arch.Regs, at *event.Stamp) {
 	for _, k := range t.space.keys {
 		if uint64(k.destructor) == regs.RIP {
-			r.atEntry(t, entry{function: r.fixed.destructor}, regs, at)
+			r.atEntry(t, r.fixed.destructor, regs, at)
 			return
 		}
 	}
@@ -361,7 +361,7 @@ func (r *Recognizer) setBreakpoints() {
 		list = append(list, ret)
 	}
 	for _, s := range r.spaces {
-		for addr := range s.entries {
+		for addr := range s.entries.functions {
 			list = append(list, addr)
 		}
 		if s.dying > 0 {

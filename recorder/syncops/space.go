@@ -23,7 +23,7 @@ type space struct {
 	users int    // threads
 
 	images   []*image // by address
-	entries  map[arch.Addr]entry
+	entries  *entryTable
 	wrappers []arch.Addr // functions syscall
 	dynamic  []bound     // found through calls: IFUNCs, once routines
 	keys     map[uint32]*tsdKey
@@ -43,21 +43,30 @@ type image struct {
 	start, end arch.Addr
 }
 
-// entry is the function or event that is recognised at an address.
-type entry struct {
-	function *function
-	image    *image
+// entryTable has the function or event that is recognised at each address. It never changes, so
+// that snapshots share it: it is the largest part of a space.
+type entryTable struct{ functions map[arch.Addr]*function }
+
+// SharedInSnapshot marks that copies of the machine's state share the table.
+func (*entryTable) SharedInSnapshot() {}
+
+// with returns the table with one more entry.
+func (e *entryTable) with(addr arch.Addr, f *function) *entryTable {
+	n := &entryTable{maps.Clone(e.functions)}
+	n.functions[addr] = f
+	return n
 }
 
 // bound is an entry that the program's own calls have shown.
 type bound struct {
-	addr arch.Addr
-	entry
+	addr     arch.Addr
+	function *function
+	image    *image
 }
 
 func newSpace(as *mm.AddressSpace, label string) *space {
 	return &space{
-		as: as, label: label, entries: map[arch.Addr]entry{}, keys: map[uint32]*tsdKey{}, handles: map[uint64]handle{},
+		as: as, label: label, entries: &entryTable{map[arch.Addr]*function{}}, keys: map[uint32]*tsdKey{}, handles: map[uint64]handle{},
 	}
 }
 
@@ -67,7 +76,7 @@ func (s *space) forkSpace(as *mm.AddressSpace, label string) *space {
 	n := newSpace(as, label)
 	n.symbols = s.symbols
 	n.images = slices.Clone(s.images)
-	n.entries = maps.Clone(s.entries)
+	n.entries = s.entries
 	n.dynamic = slices.Clone(s.dynamic)
 	n.handles = maps.Clone(s.handles)
 	n.wrappers = slices.Clone(s.wrappers)
@@ -187,37 +196,37 @@ func (s *space) nameImages() {
 
 // fillEntries makes the table of recognised addresses.
 func (s *space) fillEntries() {
-	s.entries = map[arch.Addr]entry{}
+	functions := map[arch.Addr]*function{}
 	s.wrappers = nil
 	for _, i := range s.images {
 		for _, p := range i.file.found {
-			e := entry{p.function, i}
+			f := p.function
 			if p.indirect {
-				e.function = &function{name: p.function.name, kind: resolver, target: p.function}
+				f = &function{name: p.function.name, kind: resolver, target: p.function}
 			}
 			s.symbols = s.symbols || p.function.kind == operation
 			if addr := arch.Addr(p.addr + i.bias); p.function.kind == wrapper {
 				s.wrappers = append(s.wrappers, addr)
 			} else {
-				s.entries[addr] = e
+				functions[addr] = f
 			}
 		}
 	}
 	s.dynamic = slices.DeleteFunc(s.dynamic, func(b bound) bool { return s.imageAt(b.addr) != b.image })
 	for _, b := range s.dynamic {
-		s.entries[b.addr] = b.entry
+		functions[b.addr] = b.function
 	}
+	s.entries = &entryTable{functions}
 }
 
 // bindEntry adds an entry that a call has shown. An entry that is there already
 // stays.
 func (r *Recognizer) bindEntry(s *space, addr arch.Addr, f *function) {
-	if _, have := s.entries[addr]; have || addr == 0 {
+	if s.entries.functions[addr] != nil || addr == 0 {
 		return
 	}
-	e := entry{f, s.imageAt(addr)}
-	s.dynamic = append(s.dynamic, bound{addr, e})
-	s.entries[addr] = e
+	s.dynamic = append(s.dynamic, bound{addr, f, s.imageAt(addr)})
+	s.entries = s.entries.with(addr, f)
 	r.stale = true
 }
 

@@ -134,8 +134,7 @@ type Counts struct {
 	Waited      uint64 `json:"waited"`
 	Constraints uint64 `json:"constraints"`
 	Stalled     uint64 `json:"stalled"`
-	// Slots are the instructions that were executed while their thread's
-	// instrumentation was on (RelayCosts.SlotCall each).
+	// Slots are the calls of slot() by the threads' instrumentation (RelayCosts.SlotCall each).
 	Slots uint64 `json:"slots"`
 	// Answered are system calls that were not carried out, Skipped the waits at
 	// barriers and sleeps that were left out.

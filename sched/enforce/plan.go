@@ -18,10 +18,11 @@ type Plan struct {
 	// posts and waits are the constraints whose first or second point is the
 	// operation at a position as a whole.
 	posts, waits map[int][]int
-	actions      [][]action    // by thread, in the order in which the thread reaches them
-	waiter       []int32       // by constraint, the thread of its second point, or turnWaits
-	clock        []arch.Cycles // the time that clocks show at each position
-	memory       bool          // calls that change the address space have positions
+	actions      [][]action          // by thread, in the order in which the thread reaches them
+	work         [][]instrumentation // by thread and action
+	waiter       []int32             // by constraint, the thread of its second point, or turnWaits
+	clock        []arch.Cycles       // the time that clocks show at each position
+	memory       bool                // calls that change the address space have positions
 	// alone is the position from which on a schedule for other inputs need not be
 	// followed.
 	alone int
@@ -59,7 +60,7 @@ type action struct {
 // NewPlan makes a schedule ready; syncOnly leaves its constraints out.
 func NewPlan(s *event.Schedule, syncOnly bool) *Plan {
 	p := &Plan{
-		s: s, names: map[string]int{}, own: make([][]int, len(s.Threads)), actions: make([][]action, len(s.Threads)),
+		s: s, names: map[string]int{}, own: make([][]int, len(s.Threads)), actions: make([][]action, len(s.Threads)), work: make([][]instrumentation, len(s.Threads)),
 		posts: map[int][]int{}, waits: map[int][]int{}, alone: len(s.Operations),
 	}
 	if s.Portable {
@@ -143,6 +144,7 @@ func (p *Plan) addConstraint(c int) {
 func (p *Plan) sortActions(n int) {
 	list := p.actions[n]
 	slices.SortFunc(list, compareActions)
+	p.countSlots(n)
 	looked := int32(-1)
 	for i := range list {
 		if a := &list[i]; a.kind == wait && a.done != looked {
@@ -168,25 +170,52 @@ func compareActions(a, b action) int {
 // instructionOf returns the instruction of an action's constraint, or 0, and how many times the
 // thread reaches it.
 func (p *Plan) instructionOf(a *action) (pc arch.Addr, occurrence uint64) {
-	if a.kind == deliver {
+	x := p.pointOf(a)
+	if x == nil {
 		return 0, 0
-	}
-	x := &p.s.Constraints[a.of].First
-	if a.kind == wait {
-		x = &p.s.Constraints[a.of].Second
 	}
 	return x.PC, x.Occurrence
 }
 
-// progressSinceLast returns the instructions and branches of a thread between its previous
-// operation or action and its i-th action.
-func (p *Plan) progressSinceLast(n, i int) (instructions, branches uint64) {
-	a := &p.actions[n][i]
-	if i == 0 || p.actions[n][i-1].done != a.done {
-		return a.at, a.branches
+// pointOf returns the point of an action's constraint, or nil.
+func (p *Plan) pointOf(a *action) *event.Point {
+	switch a.kind {
+	case deliver:
+		return nil
+	case wait:
+		return &p.s.Constraints[a.of].Second
 	}
-	last := &p.actions[n][i-1]
-	return a.at - last.at, a.branches - min(a.branches, last.branches)
+	return &p.s.Constraints[a.of].First
+}
+
+// instrumentation is the work of a thread's instrumentation between its previous operation or action and
+// an action: calls of slot() and counted branches.
+type instrumentation struct{ slots, branches uint64 }
+
+// countSlots fills in the instrumentation before the actions of a thread. Where an action names the
+// instruction and how many times the thread reaches it, slot() is called there alone; a wait in a spin loop
+// calls it once. Otherwise it is called at each instruction, and branches are counted.
+func (p *Plan) countSlots(n int) {
+	list := p.actions[n]
+	p.work[n] = make([]instrumentation, len(list))
+	counts := map[arch.Addr]uint64{}
+	for i := range list {
+		a := &list[i]
+		last := &action{}
+		if i > 0 && list[i-1].done == a.done {
+			last = &list[i-1]
+		} else {
+			clear(counts)
+		}
+		x := p.pointOf(a)
+		if x == nil || x.PC == 0 || x.Occurrence == 0 {
+			p.work[n][i] = instrumentation{a.at - last.at, a.branches - min(a.branches, last.branches)}
+			continue
+		}
+		reached := x.Occurrence - min(x.Occurrence, x.Spins)
+		p.work[n][i].slots = reached - min(reached, counts[x.PC])
+		counts[x.PC] = max(counts[x.PC], reached)
+	}
 }
 
 // actionOf returns the i-th action of a thread, or nil.

@@ -99,9 +99,9 @@ func (e *Enforcer) passActions(g *sched.Gate, n int, done uint64) {
 
 // chargeInstrumentation lets the time pass that the instrumentation up to a thread's next action takes.
 func (e *Enforcer) chargeInstrumentation(g *sched.Gate, n int) {
-	instructions, branches := e.plan.progressSinceLast(n, e.threads[n].actions)
-	e.counts.Slots += instructions
-	g.Charge(arch.Cycles(instructions)*e.o.Costs.SlotCall + arch.Cycles(branches)*e.o.Costs.BranchCount)
+	w := e.plan.work[n][e.threads[n].actions]
+	e.counts.Slots += w.slots
+	g.Charge(arch.Cycles(w.slots)*e.o.Costs.SlotCall + arch.Cycles(w.branches)*e.o.Costs.BranchCount)
 }
 
 // reachInstruction handles a thread that has reached an instruction where it may have to wait.

@@ -33,7 +33,7 @@ func (s *Step) withAddress(e *event.Sync) Step {
 	d := *s
 	d.Object, d.Addr = e.Object, e.Addr
 	// The library unlocks and locks the mutexes of cancelled waits by its own instructions.
-	d.entities = append(slices.Clone(d.entities), entity{syncEntity, e.Object})
+	d.entities = append(slices.Clone(d.entities), entity{kind: syncEntity, id: e.Object})
 	return d
 }
 

@@ -1,19 +1,17 @@
 package partialorder
 
 import (
-	"slices"
-
 	"github.com/heddle-dmt/heddle/guest/linux"
 )
 
 // The results of a thread-parallel replica.
 
-// Order returns the order of the epoch, which has ended. If the epoch has failed, steps that were
-// under way do not count.
+// Order returns the order of the epoch, which has ended: the recorder's steps are the order's. If the
+// epoch has failed, steps that were under way do not count.
 func (r *Recorder) Order(failed bool) *Order {
 	o := &Order{Begin: r.start, Constraints: r.constraints, Threads: make([]ThreadLog, len(r.threads))}
 	for n, t := range r.threads {
-		l := ThreadLog{ID: t.id, Steps: slices.Clone(t.steps), Unordered: t.unordered, EndsHeld: t.isStanding()}
+		l := ThreadLog{ID: t.id, Steps: t.steps, Unordered: t.unordered, EndsHeld: t.isStanding()}
 		if t.state == blocked && t.next.isUnordered() && len(t.open) == 0 {
 			l.Unordered--
 		}
@@ -39,9 +37,9 @@ func completeSteps(steps []Step) []Step {
 
 // clockOfWait returns the clock of all steps on the entities of a thread's innermost open step.
 func (r *Recorder) clockOfWait(t *recordedThread) []uint32 {
-	clock := slices.Clone(t.clock)
+	clock := t.clock
 	for _, e := range t.open[len(t.open)-1].entities {
-		clock = joinClocks(clock, r.entityOf(e).clock)
+		clock = joinClocks(clock, r.entityOf(e).clockFor(e.shared))
 	}
 	return clock
 }
@@ -78,19 +76,14 @@ func (r *Recorder) ThreadStates() (list []ThreadState) {
 	return list
 }
 
-// UsedSteps lists the steps that threads have begun in the epoch, and the steps that were under way
-// at its start.
-func (r *Recorder) UsedSteps() []Step {
-	list := stepsWithin(r.start)
+// Uses lists the uses of objects by the steps that threads have begun in the epoch, and by those that
+// were under way at its start.
+func (r *Recorder) Uses() []Use {
+	u := usesWithin(r.start)
 	for _, t := range r.threads {
-		list = append(list, t.steps...)
+		for i := range t.steps {
+			u.add(&t.steps[i])
+		}
 	}
-	return list
-}
-
-func stepsWithin(begin []ThreadState) (list []Step) {
-	for i := range begin {
-		list = append(list, begin[i].Within...)
-	}
-	return list
+	return u.list()
 }

@@ -18,18 +18,29 @@ type Functions struct {
 // SharedInSnapshot marks that it does not change.
 func (*Functions) SharedInSnapshot() {}
 
-// entity is an object with a vector clock of its own.
+// entity is an object with a vector clock of its own. Steps that share it have no order among
+// themselves, only with those that do not share it.
 type entity struct {
+	kind   entityKind
+	shared bool
+	id     event.ObjectID
+}
+
+// entityKey identifies the state of an entity.
+type entityKey struct {
 	kind entityKind
 	id   event.ObjectID
 }
+
+func (e *entity) key() entityKey { return entityKey{e.kind, e.id} }
 
 type entityKind uint8
 
 const (
 	syncEntity   entityKind = iota
 	memoryEntity            // the address space and the allocator
-	kernelEntity            // everything else in the kernel
+	kernelEntity            // everything else in the kernel; calls that act on a file alone share it
+	fileEntity              // the content, times and offsets of a regular file
 	exitEntity              // whether a thread exits or is detached
 )
 
@@ -41,11 +52,14 @@ var (
 
 // entitiesOfOperation lists the entities that an operation acts on.
 func (s *Functions) entitiesOfOperation(e *event.Sync) []entity {
-	switch {
-	case slices.Contains(s.Memory, e.Object):
-		return memoryOnly
-	case slices.Contains(s.Files, e.Object):
-		return memoryAndKernel
+	switch e.Op {
+	case event.OpCustom, event.OpCustomAcquire, event.OpCustomRelease:
+		if slices.Contains(s.Memory, e.Object) {
+			return memoryOnly
+		}
+		if slices.Contains(s.Files, e.Object) {
+			return memoryAndKernel
+		}
 	}
 	var list []entity
 	switch e.Op {
@@ -59,21 +73,22 @@ func (s *Functions) entitiesOfOperation(e *event.Sync) []entity {
 		list = slices.Clone(memoryAndKernel)
 	}
 	if e.Object != 0 {
-		list = append(list, entity{syncEntity, e.Object})
+		list = append(list, entity{kind: syncEntity, id: e.Object})
 	}
 	if e.Second != 0 && e.Second != e.Object {
-		list = append(list, entity{syncEntity, e.Second})
+		list = append(list, entity{kind: syncEntity, id: e.Second})
 	}
 	return list
 }
 
 // exitEntityOf returns the entity for the exit of a thread.
-func exitEntityOf(t arch.ThreadID) entity { return entity{exitEntity, event.ObjectID(t)} }
+func exitEntityOf(t arch.ThreadID) entity { return entity{kind: exitEntity, id: event.ObjectID(t)} }
 
-// entitiesOfCall lists the entities that a system call acts on. Calls that act on the address space
+// entitiesOfCall lists the entities that a system call acts on, which acts on a file alone unless that
+// is 0. Calls that act on the address space
 // do not commute (section 3.1). No order says whether the memory that a call reads or writes is
 // mapped.
-func entitiesOfCall(number uint64) []entity {
+func entitiesOfCall(number, file uint64) []entity {
 	switch {
 	case linux.Has(number, linux.KernelState):
 		return memoryAndKernel
@@ -81,8 +96,15 @@ func entitiesOfCall(number uint64) []entity {
 		return memoryOnly
 	case linux.Has(number, linux.ThreadLocal) && !IsUnordered(number):
 		return nil
+	case file != 0:
+		return []entity{{kind: fileEntity, id: event.ObjectID(file), shared: onlyReads(number)}, {kind: kernelEntity, shared: true}}
 	}
 	return kernelOnly
+}
+
+// onlyReads reports whether a system call on a file changes neither its content nor an offset.
+func onlyReads(number uint64) bool {
+	return number == linux.Pread64 || number == linux.Preadv || number == linux.Fstat
 }
 
 // IsUnordered reports whether a system call has no place in the order: a replica may make more or

@@ -192,9 +192,9 @@ func (f *Replayer) ThreadStates() (list []ThreadState) {
 	return list
 }
 
-// UsedSteps lists the steps that threads have begun in the epoch, and the steps that were under way
-// at its start.
-func (f *Replayer) UsedSteps() []Step { return append(stepsWithin(f.order.Begin), f.begunSteps...) }
+// Uses lists the uses of objects by the steps that threads have begun in the epoch, and by those that
+// were under way at its start.
+func (f *Replayer) Uses() []Use { return f.uses.list() }
 
 // ContinueDiverged lets the threads that have diverged do some more steps after the end of the
 // epoch, so that the consequences of the divergence show.

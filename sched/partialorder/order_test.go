@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/sched"
@@ -219,5 +221,88 @@ func TestAdditionalLockIsBenign(t *testing.T) {
 	p.unlock(a, m)
 	if f.Diverged() != "" || !strings.HasPrefix(f.BenignDivergence(), "thread 1 at step 1: ") {
 		t.Errorf("divergence %q, benign %q", f.Diverged(), f.BenignDivergence())
+	}
+}
+
+// call is a whole system call of a thread, which acts on a file alone unless that is 0.
+func (p *player) call(id arch.ThreadID, number, file uint64) {
+	p.t.Helper()
+	if !p.ask(id, sched.SyncPoint{Kind: sched.AtCall, Call: &event.Syscall{Number: number}, File: file}) {
+		p.t.Fatalf("thread %d may not begin call %d", id, number)
+	}
+	p.controller.Called(&p.gate, id, 0)
+}
+
+// TestCallsOnFiles: calls on different files have no order, calls on one file have, and so have all calls
+// on files with the other calls.
+func TestCallsOnFiles(t *testing.T) {
+	r := NewRecorder(&Functions{}, nil)
+	p := &player{t: t, controller: r}
+	for _, id := range []arch.ThreadID{a, b, c} {
+		p.start(id)
+	}
+	p.call(a, unix.SYS_READ, 7)
+	p.call(b, unix.SYS_READ, 8)
+	p.call(c, unix.SYS_WRITE, 8)
+	p.call(a, unix.SYS_STAT, 0)
+	p.call(b, unix.SYS_READ, 8)
+	p.call(c, unix.SYS_READ, 7)
+	o := r.Order(false)
+	for i, want := range [][][]uint32{
+		{nil, {1}, {2, 2, 2}},    // its start, the read, stat after all
+		{nil, {0, 1}, {3, 2, 2}}, // the second read after the write, and after stat
+		{nil, {0, 2, 1}, {3, 2, 2}},
+	} {
+		if got := clocks(o.Threads[i]); !slices.EqualFunc(got, want, slices.Equal) {
+			t.Errorf("thread %d: %v, want %v", i, got, want)
+		}
+	}
+}
+
+// TestCallsThatOnlyRead: calls that change neither a file nor an offset have no order among themselves.
+func TestCallsThatOnlyRead(t *testing.T) {
+	r := NewRecorder(&Functions{}, nil)
+	p := &player{t: t, controller: r}
+	for _, id := range []arch.ThreadID{a, b, c} {
+		p.start(id)
+	}
+	p.call(a, unix.SYS_PREAD64, 7)
+	p.call(b, unix.SYS_PREAD64, 7)
+	p.call(c, unix.SYS_PWRITE64, 7)
+	p.call(a, unix.SYS_FSTAT, 7)
+	o := r.Order(false)
+	for i, want := range [][][]uint32{{nil, {1}, {2, 2, 2}}, {nil, {0, 1}}, {nil, {2, 2, 1}}} {
+		if got := clocks(o.Threads[i]); !slices.EqualFunc(got, want, slices.Equal) {
+			t.Errorf("thread %d: %v, want %v", i, got, want)
+		}
+	}
+}
+
+// TestCallsOnFilesWait: a call that acts on more than a file waits for those that act on files alone, and they
+// for it.
+func TestCallsOnFilesWait(t *testing.T) {
+	p := &player{t: t, controller: NewRecorder(&Functions{}, nil)}
+	for _, id := range []arch.ThreadID{a, b, c} {
+		p.start(id)
+	}
+	begin := func(id arch.ThreadID, file uint64) bool {
+		return p.ask(id, sched.SyncPoint{Kind: sched.AtCall, Call: &event.Syscall{Number: unix.SYS_READ}, File: file})
+	}
+	if !begin(a, 7) || !begin(b, 8) {
+		t.Fatal("two calls on two files may not overlap")
+	}
+	if begin(c, 0) {
+		t.Fatal("another call overlaps with those on files")
+	}
+	p.controller.Called(&p.gate, a, 0)
+	if got := p.released(); len(got) > 0 {
+		t.Fatalf("%v may continue after one of two calls", got)
+	}
+	p.controller.Called(&p.gate, b, 0)
+	if got := p.released(); !slices.Equal(got, []arch.ThreadID{c}) {
+		t.Fatalf("%v may continue after both", got)
+	}
+	if begin(a, 7) {
+		t.Error("a call on a file overlaps with another")
 	}
 }

@@ -22,7 +22,7 @@ type Recorder struct {
 	start         []ThreadState
 	threads       []*recordedThread // in the order in which they started, including ended ones
 	byID          map[arch.ThreadID]int
-	entities      map[entity]*entityState
+	entities      map[entityKey]*entityState
 	births        map[arch.ThreadID][]uint32
 	waiting       []int // threads that wait for an entity, the first one first
 	constraints   [][2]int
@@ -35,10 +35,28 @@ type Recorder struct {
 
 // entityState is the state of an entity.
 type entityState struct {
-	clock []uint32
-	last  int // the thread that acted last, or -1
-	busy  int // the thread that acts, or -1
-	depth int
+	clock       []uint32
+	last        int // the thread that acted last, or -1
+	busy        int // the thread that acts, or -1
+	depth       int
+	sharedClock []uint32 // of the steps that have shared it since
+	sharing     []int    // the threads that act and share it
+}
+
+// clockFor returns the clock of the steps that come before one that acts on the entity.
+func (x *entityState) clockFor(shares bool) []uint32 {
+	if shares {
+		return x.clock
+	}
+	return joinClocks(x.clock, x.sharedClock)
+}
+
+// isBusyFor reports whether a thread has to wait until it may act.
+func (x *entityState) isBusyFor(n int, shares bool) bool {
+	if x.busy >= 0 && x.busy != n {
+		return true
+	}
+	return !shares && slices.ContainsFunc(x.sharing, func(m int) bool { return m != n })
 }
 
 // recordedThread is a thread of the epoch.
@@ -83,7 +101,7 @@ type cancelProgress struct {
 // any in the first epoch.
 func NewRecorder(shared *Functions, begin []ThreadState) *Recorder {
 	r := &Recorder{
-		functions: shared, start: begin, byID: map[arch.ThreadID]int{}, entities: map[entity]*entityState{},
+		functions: shared, start: begin, byID: map[arch.ThreadID]int{}, entities: map[entityKey]*entityState{},
 		births: map[arch.ThreadID][]uint32{}, cancellations: map[arch.ThreadID]stepPlace{},
 	}
 	for i := range begin {
@@ -173,7 +191,7 @@ func (r *Recorder) Ask(g *sched.Gate, v *sched.SyncPoint) bool {
 		return r.reachStep(n, r.functions.stepOfOperation(v.Sync))
 	case sched.AtCall:
 		t.issuedAt = v.Instructions
-		return r.reachStep(n, r.functions.stepOfCall(v.Call))
+		return r.reachStep(n, stepOfCall(v))
 	case sched.AtAtomic:
 		return r.reachStep(n, stepOfAtomic(v))
 	case sched.AtWake:
@@ -210,7 +228,7 @@ func (r *Recorder) numberOf(v *sched.SyncPoint) int {
 // creator so far.
 func (r *Recorder) NoteBirth(id, maker arch.ThreadID) {
 	if n, ok := r.byID[maker]; ok {
-		r.births[id] = slices.Clone(r.threads[n].clock)
+		r.births[id] = r.threads[n].clock
 	}
 }
 
@@ -271,10 +289,10 @@ func (t *recordedThread) reserveStep(o *openStep) {
 
 // entityOf returns the state of an entity.
 func (r *Recorder) entityOf(e entity) *entityState {
-	x := r.entities[e]
+	x := r.entities[e.key()]
 	if x == nil {
 		x = &entityState{last: -1, busy: -1}
-		r.entities[e] = x
+		r.entities[e.key()] = x
 	}
 	return x
 }
@@ -282,12 +300,16 @@ func (r *Recorder) entityOf(e entity) *entityState {
 // acquireAll marks entities as busy, all of them or none.
 func (r *Recorder) acquireAll(n int, list []entity) bool {
 	for _, e := range list {
-		if x := r.entityOf(e); x.busy >= 0 && x.busy != n {
+		if r.entityOf(e).isBusyFor(n, e.shared) {
 			return false
 		}
 	}
 	for _, e := range list {
 		x := r.entityOf(e)
+		if e.shared {
+			x.sharing = append(x.sharing, n)
+			continue
+		}
 		x.busy = n
 		x.depth++
 	}
@@ -303,17 +325,21 @@ func (r *Recorder) completeStep(n int, o *openStep) {
 		if x.last >= 0 && x.last != n && clockComponent(x.clock, x.last) > clockComponent(t.clock, x.last) {
 			r.constraints = append(r.constraints, [2]int{x.last, n})
 		}
-		t.clock = joinClocks(t.clock, x.clock)
+		t.clock = joinClocks(t.clock, x.clockFor(e.shared))
 	}
 	s := &t.steps[o.index]
-	s.Clock, s.complete = slices.Clone(t.clock), true
+	s.Clock, s.complete = t.clock, true
 	if o.Op == event.OpCancel && o.Kind == BeginStep {
 		r.cancellations[o.Cancelled] = stepPlace{n, o.index}
 	}
 	t.clock = advanceComponent(t.clock, n, uint32(o.index+1))
 	for _, e := range o.entities {
 		x := r.entityOf(e)
-		x.clock, x.last = slices.Clone(t.clock), n
+		if e.shared {
+			x.sharedClock = joinClocks(x.sharedClock, t.clock)
+			continue
+		}
+		x.clock, x.sharedClock, x.last = t.clock, nil, n
 	}
 	if o.Kind != AtomicStep {
 		r.stepCount++
@@ -350,7 +376,12 @@ func (r *Recorder) finishInnermost(g *sched.Gate, n int, result uint64) {
 // releaseAll marks entities as free, and lets threads continue that wait for them.
 func (r *Recorder) releaseAll(g *sched.Gate, n int, list []entity) {
 	for _, e := range list {
-		if x := r.entityOf(e); x.busy == n {
+		switch x := r.entityOf(e); {
+		case e.shared:
+			if i := slices.Index(x.sharing, n); i >= 0 {
+				x.sharing = slices.Delete(x.sharing, i, i+1)
+			}
+		case x.busy == n:
 			if x.depth--; x.depth == 0 {
 				x.busy = -1
 			}

@@ -32,7 +32,7 @@ type Replayer struct {
 	benign     string   // the first benign divergence
 	progressed bool     // the clock has advanced since waiting threads were considered
 	endedWaits bool
-	begunSteps []Step
+	uses       *uses
 	// cancelTargets are the threads, by number, that have a meeting point with a cancellation.
 	cancelTargets map[int]bool
 }
@@ -65,6 +65,7 @@ type replayedThread struct {
 func NewReplayer(shared *Functions, order *Order) *Replayer {
 	f := &Replayer{
 		functions: shared, order: order, byID: map[arch.ThreadID]int{}, clock: make([]uint32, len(order.Threads)),
+		uses: usesWithin(order.Begin),
 	}
 	f.cancelTargets = order.cancelTargets()
 	for i := range order.Begin {
@@ -131,7 +132,7 @@ func (f *Replayer) decidePoint(g *sched.Gate, n int, v *sched.SyncPoint) bool {
 		t.next, t.issuedAt = f.functions.stepOfOperation(v.Sync), v.Instructions
 		return f.reachStep(g, n)
 	case sched.AtCall:
-		t.next, t.issuedAt = f.functions.stepOfCall(v.Call), v.Instructions
+		t.next, t.issuedAt = stepOfCall(v), v.Instructions
 		return f.reachStep(g, n)
 	case sched.AtAtomic:
 		if exactly, stops := f.instructionsToSignal(n, v.Instructions); stops && exactly == 0 {
@@ -299,7 +300,7 @@ func (f *Replayer) beginStep(g *sched.Gate, n int) {
 	t.state.become(running)
 	t.unordered = 0
 	t.extraSteps = max(0, t.extraSteps-1)
-	f.begunSteps = append(f.begunSteps, t.next)
+	f.uses.add(&t.next)
 	o := openStep{Step: t.next, index: -1}
 	if t.extraLock == 0 {
 		o.index = t.position

@@ -6,6 +6,7 @@ import (
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/guest/linux"
 	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/sched"
 	"github.com/heddle-dmt/heddle/sched/follow"
 )
 
@@ -104,8 +105,9 @@ func (s *Functions) stepOfOperation(e *event.Sync) Step {
 }
 
 // stepOfCall returns the step of a system call. Registers beyond the call's arguments are left out.
-func (s *Functions) stepOfCall(e *event.Syscall) Step {
-	x := Step{Kind: CallStep, Number: e.Number, entities: entitiesOfCall(e.Number)}
+func stepOfCall(v *sched.SyncPoint) Step {
+	e := v.Call
+	x := Step{Kind: CallStep, Number: e.Number, entities: entitiesOfCall(e.Number, v.File)}
 	copy(x.Args[:linux.Arity(e.Number)], e.Args[:])
 	return x
 }

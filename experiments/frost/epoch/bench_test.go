@@ -40,7 +40,7 @@ func newFramed(t testing.TB, followers int, args ...string) *framed {
 // epoch executes an epoch thread-parallel.
 func (f *framed) epoch(at *epoch.Checkpoint) *epoch.Replica {
 	f.Helper()
-	x, err := f.RunThreadParallel(f.Context(), at, epoch.EpochOptions{Length: 1000, AtOutput: true, Hang: 1e9})
+	x, err := f.RunThreadParallel(f.Context(), at, epoch.EpochOptions{Length: 1000, Grace: 0.05, Hang: 1e9})
 	if err != nil || x.Failed != "" || len(x.Output) == 0 {
 		f.Fatalf("an epoch ends with %v, %+v", err, x)
 	}

@@ -202,14 +202,14 @@ type object struct {
 	size arch.Addr
 }
 
-// knownObjects are objects with those of the steps that a replica has done. The map that
+// knownObjects are objects with those that a replica has used. The map that
 // is given does not change.
-func knownObjects(before map[event.ObjectID]object, used []partialorder.Step) map[event.ObjectID]object {
+func knownObjects(before map[event.ObjectID]object, used []partialorder.Use) map[event.ObjectID]object {
 	objects, own := before, false
 	for i := range used {
 		s := &used[i]
 		o := object{s.Addr, objectSize(s.Op)}
-		if o.size == 0 || s.Addr == 0 || s.Object == 0 || s.Number != 0 || objects[s.Object] == o {
+		if o.size == 0 || s.Addr == 0 || s.Object == 0 || objects[s.Object] == o {
 			continue
 		}
 		if !own {

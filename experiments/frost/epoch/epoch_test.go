@@ -75,7 +75,7 @@ func TestReplicasOfProgramWithoutRaces(t *testing.T) {
 	bin := gcctest.File(t, "../../peregrine/testdata/sync.c")
 	for _, length := range []float64{1000, 0.05, 0.01} {
 		c, _ := machinetest.Config(t, bin)
-		out, n := epochs(t, c, epoch.EpochOptions{Length: length, AtOutput: true, Hang: 1e9})
+		out, n := epochs(t, c, epoch.EpochOptions{Length: length, Grace: 0.05, Hang: 1e9})
 		if out != "210 1\n" {
 			t.Errorf("epochs of %v ms: %q", length, out)
 		}
@@ -125,7 +125,7 @@ func TestReplicasOfProgramWithAtomics(t *testing.T) {
 		for _, length := range []float64{1000, 0.01} {
 			c, _ := machinetest.Config(t, bin)
 			c.Seed, c.Sched = seed, sched.Options{Policy: sched.Random, Quantum: 50}
-			out, _ := epochs(t, c, epoch.EpochOptions{Length: length, AtOutput: true, Hang: 1e9})
+			out, _ := epochs(t, c, epoch.EpochOptions{Length: length, Grace: 0.05, Hang: 1e9})
 			outs = append(outs, out)
 		}
 		different[outs[0]] = true

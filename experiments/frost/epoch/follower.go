@@ -103,6 +103,7 @@ func (f *Follower) RunEpochParallel(ctx context.Context, from *Checkpoint, first
 	x.Cycles = cycles
 	if again {
 		// It may be about to fail: abort takes some steps.
+		m.SetController(o)
 		o.ContinueDiverged(m.Gate(), probeSteps)
 		e.applyVerdict()
 		if err := e.followOrder(ctx, o, e.effortSpent()+probeEffort); err != nil {

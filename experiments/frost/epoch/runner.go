@@ -186,8 +186,9 @@ func (r *Runner) Start() *Checkpoint {
 type EpochOptions struct {
 	// Length is when the epoch is to end, in milliseconds of virtual time.
 	Length float64
-	// AtOutput has it end when the guest writes to standard output or error.
-	AtOutput bool
+	// Grace is how long it continues after the guest has written to standard output or error, in
+	// milliseconds of virtual time; 0: output does not end it.
+	Grace float64
 	// Hang is how many instructions a replica may run without a synchronization
 	// operation or system call until it counts as hanging.
 	Hang uint64
@@ -223,7 +224,7 @@ type Replica struct {
 	level mem.Level // of the machine's memory when it began
 	// Sent sums up, by thread, the data written to files and sockets.
 	sent  map[arch.ThreadID]uint64
-	used  []partialorder.Step
+	used  []partialorder.Use
 	gone  map[arch.ThreadID]arch.Addr // stacks of threads that ended
 	reads threadReads                 // nil unless they are asked for
 }
@@ -331,8 +332,8 @@ func (r *Runner) RunThreadParallel(ctx context.Context, from *Checkpoint, o Epoc
 		}
 		m.Step()
 		e.yieldProcessor()
-		if o.AtOutput && len(r.tap.output) > 0 {
-			e.endSoon()
+		if o.Grace > 0 && len(r.tap.output) > 0 {
+			e.endSoon(o.Grace)
 		}
 		if !rec.Closing() && m.Cluster().Makespan() >= e.began+e.length {
 			rec.Close()
@@ -381,12 +382,8 @@ func (e *epochRun) continueEpoch(rec *partialorder.Recorder, hang uint64) {
 // patience is the time after which an epoch that is to end is continued.
 const patience arch.Cycles = 50_000_000
 
-// grace is how long, in milliseconds of virtual time, an epoch continues after
-// output: the message of a failed assertion and the abort that follows are in one.
-const grace = 0.05
-
-// endSoon has the epoch end soon.
-func (e *epochRun) endSoon() {
+// endSoon has the epoch end after the given number of milliseconds of virtual time.
+func (e *epochRun) endSoon(grace float64) {
 	if e.closes {
 		return
 	}
@@ -401,7 +398,7 @@ const failedDeadlock = "deadlock"
 // orderController is the recorder or the follower of an order.
 type orderController interface {
 	ThreadStates() []partialorder.ThreadState
-	UsedSteps() []partialorder.Step
+	Uses() []partialorder.Use
 }
 
 // makeReplica makes the replica of an execution that is over, with the snapshot that save makes of
@@ -411,7 +408,7 @@ func (e *epochRun) makeReplica(c orderController, save func(*machine.Machine) *m
 	m.LeaveInstructions()
 	x := &Replica{
 		Failed: t.failed, Output: slices.Clone(t.output), Instructions: e.instructionsRun(), Effort: e.effortSpent(), level: e.level,
-		Work: m.Cluster().Worked() - e.worked, sent: maps.Clone(t.sent), gone: maps.Clone(t.gone), used: c.UsedSteps(),
+		Work: m.Cluster().Worked() - e.worked, sent: maps.Clone(t.sent), gone: maps.Clone(t.gone), used: c.Uses(),
 		reads: t.currentReads(),
 	}
 	switch {
@@ -427,6 +424,7 @@ func (e *epochRun) makeReplica(c orderController, save func(*machine.Machine) *m
 		stage: e.stage, ended: m.Done() || x.Failed != "", outcome: m.Outcome(), threads: c.ThreadStates(),
 		floors: t.currentFloors(m.Kernel()), objects: knownObjects(e.from.objects, x.used),
 	}
+	m.SetController(sched.Pass{}) // the state is that between two controllers
 	x.End.snapshot = save(m)
 	return x, nil
 }
