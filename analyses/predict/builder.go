@@ -90,6 +90,19 @@ func (b *Builder) Thread(e EventID) int { return int(b.owner[e]) }
 // Local returns the number of an event in its thread, from 0.
 func (b *Builder) Local(e EventID) int32 { return b.local[e] }
 
+// At returns the event of a number of a thread, or NoEvent.
+func (b *Builder) At(thread int, local int32) EventID {
+	if list := b.threads[thread].events; int(local) < len(list) {
+		return list[local]
+	}
+	return NoEvent
+}
+
+// IsEnabled reports whether a set has all events of other threads on which an event depends.
+func (b *Builder) IsEnabled(e EventID, set Clock) bool {
+	return !set.clone(len(set)).join(b.clockAt(b.Thread(e), b.local[e]))
+}
+
 // Last returns the last event of a thread so far, or NoEvent.
 func (b *Builder) Last(thread int) EventID {
 	if list := b.threads[thread].events; len(list) > 0 {

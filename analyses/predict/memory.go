@@ -165,3 +165,6 @@ func (s *Sharing) Has(from, to uint64) bool {
 	}
 	return false
 }
+
+// HasPage reports whether any word of a page was accessed.
+func (s *Sharing) HasPage(number uint64) bool { return s.pages[number] != nil }

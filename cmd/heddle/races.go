@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -10,6 +12,7 @@ import (
 
 	"github.com/heddle-dmt/heddle/analyses/races"
 	racereport "github.com/heddle-dmt/heddle/analyses/races/report"
+	"github.com/heddle-dmt/heddle/experiments/prediction"
 	"github.com/heddle-dmt/heddle/internal/cli"
 	"github.com/heddle-dmt/heddle/recorder/trace"
 )
@@ -26,6 +29,8 @@ type racesFlags struct {
 	data, code   []string
 	output       string
 	exitCode     int
+	predicts     bool
+	prediction   prediction.Options
 }
 
 func (a *app) racesCommand() *cobra.Command {
@@ -42,12 +47,18 @@ races that a schedule must order.
 
 The trace is one of heddle record --races. After -- a program is run, recorded
 and analysed at once; without -o its standard output goes to standard error, as
-standard output has the report. docs/races.md describes the report.`,
+standard output has the report. docs/races.md describes the report.
+
+With --predict races that another order of the run's events has are searched for,
+too. Each is reported only if it happened when the program was run in that order. A
+trace is one of heddle schedule record then.`,
 		Example: `  heddle record -o run.trace --races -- ./racy
   heddle races run.trace
   heddle races --mode schedule --json run.trace > races.json
-  heddle races --cores 4 --seed 7 -- ./racy`,
+  heddle races --cores 4 --seed 7 -- ./racy
+  heddle races --predict --witness found -- ./racy`,
 		RunE: func(c *cobra.Command, args []string) error {
+			a.sayMissing(c.Flags(), predictDependences)
 			if c.ArgsLenAtDash() == 0 && len(args) > 0 {
 				return a.racesOfProgram(c.Context(), c.Flags(), f, run, args)
 			}
@@ -59,6 +70,9 @@ standard output has the report. docs/races.md describes the report.`,
 			if !run.quiet {
 				a.sayForeign(c.Flags(), own, "a trace, only on a program that is run")
 			}
+			if f.predicts {
+				return a.predictRaces(c.Context(), f, args[0], args[0])
+			}
 			return a.exportTo(f.output, func(out io.Writer) error { return a.races(out, f, args[0], args[0]) })
 		},
 	}
@@ -67,6 +81,7 @@ standard output has the report. docs/races.md describes the report.`,
 	cli.GroupNew(flags, "Races", func() { f.define(flags) })
 	addMachineFlags(flags)
 	addRunFlags(flags, &run)
+	addScheduleFlags(flags, &run.schedule)
 	return c
 }
 
@@ -83,6 +98,13 @@ func (f *racesFlags) define(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.verbose, "verbose", false, "say how many races each rule of --suppress left out")
 	flags.StringVarP(&f.output, "output", "o", "", "write the report to `FILE`")
 	flags.IntVar(&f.exitCode, "error-exitcode", 0, "exit with status `N` if there are races")
+	p := &f.prediction
+	*p = prediction.DefaultOptions()
+	flags.BoolVar(&f.predicts, "predict", false, "predict races of other orders, and confirm each by a run")
+	flags.StringVar(&p.Folder, "witness", "", "with --predict, keep the schedules that lead to the races in the folder `DIR`")
+	flags.IntVar(&p.Witnesses, "predict-runs", p.Witnesses, "with --predict, run at most `N` of these schedules")
+	flags.Uint64Var(&p.Accesses, "predict-accesses", p.Accesses, "with --predict, examine the first `N` accesses of the run")
+	flags.Uint64Var(&p.Shared, "predict-shared", p.Shared, "with --predict, of these the first `N` to memory that several threads use")
 }
 
 // options returns the options of the flags.
@@ -125,6 +147,12 @@ func (f *racesFlags) options() (o racereport.Options, err error) {
 			*list.into = append(*list.into, racereport.Range(r))
 		}
 	}
+	if f.predicts && o.Order != races.HappensBefore {
+		return o, errFlag.New("mode", f.mode+" with --predict", "hb")
+	}
+	if f.prediction.Witnesses < 1 {
+		return o, errFlag.New("predict-runs", f.prediction.Witnesses, "a whole number from 1 on")
+	}
 	o.Rules, err = racereport.ReadRules(f.suppressions)
 	return o, err
 }
@@ -165,6 +193,9 @@ func (a *app) racesOfProgram(ctx context.Context, flags *pflag.FlagSet, f racesF
 	if f.output == "" {
 		a.guestStdout = a.stderr
 	}
+	if f.predicts {
+		return a.predictProgram(ctx, flags, f, run, args)
+	}
 	live := racereport.NewLive(strings.Join(args, " "), o)
 	defer live.Close()
 	result, err := a.record(ctx, flags, run, recordFlags{listener: live, races: true}, args)
@@ -172,6 +203,40 @@ func (a *app) racesOfProgram(ctx context.Context, flags *pflag.FlagSet, f racesF
 		return err
 	}
 	found, err := live.Report()
+	if err != nil {
+		return err
+	}
+	return a.exportTo(f.output, func(out io.Writer) error { return a.writeRaces(out, f, found) })
+}
+
+// predictProgram records a run, and predicts its races.
+func (a *app) predictProgram(ctx context.Context, flags *pflag.FlagSet, f racesFlags, run runFlags, args []string) error {
+	folder, err := os.MkdirTemp("", "heddle-races-")
+	if err != nil {
+		return errWriteFile.Wrap(err, os.TempDir())
+	}
+	defer os.RemoveAll(folder)
+	path := filepath.Join(folder, "run.trace")
+	run.quiet = true // the trace is not kept
+	result, err := a.record(ctx, flags, run, recordFlags{output: path, sync: true, heap: true, inputs: true, memory: true, serial: true}, args)
+	if err != nil || !ended(result) {
+		return err
+	}
+	return a.predictRaces(ctx, f, path, strings.Join(args, " "))
+}
+
+// predictRaces reports the races of a trace, and those that are predicted.
+func (a *app) predictRaces(ctx context.Context, f racesFlags, path, name string) (err error) {
+	p := f.prediction
+	if p.Report, err = f.options(); err != nil {
+		return err
+	}
+	progress := &liveLine{app: a, terminal: a.onTerminal()}
+	if progress.terminal {
+		p.Progress = progress.print
+	}
+	found, err := prediction.Predict(ctx, path, name, p)
+	progress.end()
 	if err != nil {
 		return err
 	}

@@ -94,6 +94,9 @@ type Report struct {
 	// Another is a command that analyses another interleaving, empty if it is not known.
 	Another string `json:"another"`
 
+	// Prediction is set if races were predicted.
+	Prediction *Prediction `json:"prediction,omitempty"`
+
 	verbose bool
 	// Notes are sentences about what limits the report.
 	Notes []string `json:"notes"`
@@ -120,6 +123,8 @@ type Race struct {
 	First  Access `json:"first"`
 	Second Access `json:"second"`
 	At     Place  `json:"at"`
+	// Witness is set if the race is of another run than the report's.
+	Witness *Witness `json:"witness,omitempty"`
 }
 
 // Access is one of the two accesses.
