@@ -173,6 +173,10 @@ func (p *prediction) confirm(ctx context.Context, w *witness) error {
 		return nil
 	}
 	p.known[key] = true
+	if report.Races[i].Internal && !p.Options.Report.Library {
+		p.counts.Library++
+		return nil
+	}
 	p.counts.Confirmed++
 	command, err := p.keep(w)
 	if err != nil {
@@ -220,7 +224,7 @@ func (p *prediction) runWitness(ctx context.Context, w *witness) (*racereport.Re
 		return nil, err
 	}
 	o := p.Options.Report
-	o.Rules = slices.Clone(o.Rules)
+	o.Library, o.Rules = true, slices.Clone(o.Rules)
 	for i, rule := range o.Rules {
 		copied := *rule
 		o.Rules[i] = &copied

@@ -14,9 +14,11 @@ type Prediction struct {
 	Pairs     int `json:"pairs"`
 	Predicted int `json:"predicted"`
 	// Known of these the run itself has, or the run of another witness; Confirmed are in the report,
-	// Refuted did not happen in the runs of their witnesses, and NotRun were left by a bound.
+	// Library are confirmed within run-time libraries, Refuted did not happen in the runs of their witnesses, and
+	// NotRun were left by a bound.
 	Known     int `json:"known"`
 	Confirmed int `json:"confirmed"`
+	Library   int `json:"library"`
 	Refuted   int `json:"refuted"`
 	NotRun    int `json:"not_run"`
 	// Omitted are pairs that were not examined at all places, and Unfinished those that the bound of the
@@ -94,6 +96,9 @@ func (w *printer) prediction() {
 	w.line("predicted: %s, each confirmed by a run of its witness (sync-preserving)", number(uint64(p.Confirmed), "race"))
 	w.line("examined: %s by several threads or of synchronization, %s of instructions that conflict, of which %d may race; the runs of witnesses refuted %d",
 		number(uint64(p.Events), "event"), number(uint64(p.Pairs), "pair"), p.Predicted, p.Refuted)
+	if p.Library > 0 {
+		w.line("left out: %s within run-time libraries (--library shows them)", number(uint64(p.Library), "predicted race"))
+	}
 	if p.Cut {
 		w.line("the run has more than the first %s, which were examined", number(p.Accesses, "access"))
 	}

@@ -123,6 +123,8 @@ type Race struct {
 	First  Access `json:"first"`
 	Second Access `json:"second"`
 	At     Place  `json:"at"`
+	// Internal reports that one of the accesses is a run-time library's own: see Options.Library.
+	Internal bool `json:"-"`
 	// Witness is set if the race is of another run than the report's.
 	Witness *Witness `json:"witness,omitempty"`
 }
@@ -511,7 +513,8 @@ func (m *maker) describe(f *moment) *Race {
 		Kinds: map[string]uint64{},
 		First: m.access(f, 0, r.Kind != races.ReadWrite), Second: m.access(f, 1, r.Kind != races.WriteRead),
 	}
-	if !m.o.Library && (m.internal(race.First) || m.internal(race.Second)) {
+	race.Internal = m.internal(race.First) || m.internal(race.Second)
+	if race.Internal && !m.o.Library {
 		return nil
 	}
 	race.At = m.at(f)
