@@ -43,7 +43,7 @@ func OpenOrdered(path string) (o *Ordered, err error) {
 		return nil, errLacks.New(path, "synchronization operations")
 	case !r.Has(trace.Memory):
 		return nil, errLacks.New(path, "memory accesses")
-	case !hadSerialAllocators(c) || !r.Has(trace.Heap):
+	case !hadSerialAllocators(c):
 		return nil, errLacks.New(path, "operations one at a time")
 	}
 	o = &Ordered{Schedule: &Schedule{}, path: path, r: r}

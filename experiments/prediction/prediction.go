@@ -66,9 +66,6 @@ func Predict(ctx context.Context, path, name string, o Options) (*racereport.Rep
 		return nil, err
 	}
 	p := &prediction{Options: o, path: path, report: report, known: map[pair]bool{}}
-	for _, r := range report.Races {
-		p.known[pairOf(r.First.PC, r.Second.PC)] = true
-	}
 	ordered, err := peregrine.OpenOrdered(path)
 	if err != nil {
 		return nil, err
@@ -125,6 +122,15 @@ func (p *prediction) predict(ctx context.Context) error {
 	*c = racereport.Prediction{
 		Accesses: p.accesses, Events: p.b.Len(), Cut: p.cut, Pairs: found.Pairs, Predicted: len(found.Races),
 		Omitted: found.Omitted, Unfinished: found.Unfinished,
+	}
+	if len(found.Races) > 0 {
+		own, err := reportRecorded(p.path, "", p.everyRace())
+		if err != nil {
+			return err
+		}
+		for _, r := range own.Races {
+			p.known[pairOf(r.First.PC, r.Second.PC)] = true
+		}
 	}
 	var constraints []event.Constraint
 	for _, race := range found.Races {
@@ -209,8 +215,20 @@ func (p *prediction) keep(w *witness) (command string, err error) {
 	return strings.Join(words, " "), nil
 }
 
+// everyRace are options by which all pairs of instructions that race are reported, but those that a rule leaves
+// out.
+func (p *prediction) everyRace() racereport.Options {
+	o := p.Options.Report
+	o.Library, o.Repeats, o.Rules = true, true, slices.Clone(o.Rules)
+	for i, rule := range o.Rules {
+		copied := *rule
+		o.Rules[i] = &copied
+	}
+	return o
+}
+
 // slack is how many more instructions a run of a witness may have than the recorded run, in whole.
-const slack = 100_000_000
+const slack = 10_000_000
 
 // runWitness runs the program under a witness, and reports the races of the run.
 func (p *prediction) runWitness(ctx context.Context, w *witness) (*racereport.Report, error) {
@@ -223,13 +241,7 @@ func (p *prediction) runWitness(ctx context.Context, w *witness) (*racereport.Re
 	if err != nil {
 		return nil, err
 	}
-	o := p.Options.Report
-	o.Library, o.Rules = true, slices.Clone(o.Rules)
-	for i, rule := range o.Rules {
-		copied := *rule
-		o.Rules[i] = &copied
-	}
-	live := racereport.NewLive(strings.Join(c.Args, " "), o)
+	live := racereport.NewLive(strings.Join(c.Args, " "), p.everyRace())
 	defer live.Close()
 	c.Replay, c.Control, c.Faults = nil, dmt.Control{}, nil
 	c.Enforce = &machine.Enforce{Schedule: w.schedule, Options: enforce.Options{Free: true}, Seed: c.Seed, Cores: c.Cores}

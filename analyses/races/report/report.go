@@ -37,6 +37,9 @@ type Options struct {
 	Benign Benign
 	// Words is for HappensBefore; empty: RaceWords.
 	Words Words
+	// Repeats compares repeated accesses, too: each pair of instructions that races is reported, and not
+	// only one for each series of accesses.
+	Repeats bool
 	// Library shows also races in which one side is the C library's or dynamic
 	// linker's own code.
 	Library bool
@@ -273,7 +276,7 @@ func newMaker(name string, o Options) *maker {
 }
 
 func (m *maker) streamOptions() stream.Options {
-	o := stream.Options{Order: m.o.Order, Values: m.o.Benign != Keep, Words: m.o.Words == OrderWords, Race: m.found}
+	o := stream.Options{Order: m.o.Order, Values: m.o.Benign != Keep, Words: m.o.Words == OrderWords, Repeats: m.o.Repeats, Race: m.found}
 	if m.o.Order != races.HappensBefore {
 		return o
 	}
