@@ -211,6 +211,9 @@ func (a *app) racesOfProgram(ctx context.Context, flags *pflag.FlagSet, f racesF
 
 // predictProgram records a run, and predicts its races.
 func (a *app) predictProgram(ctx context.Context, flags *pflag.FlagSet, f racesFlags, run runFlags, args []string) error {
+	if err := f.prediction.Prepare(); err != nil {
+		return err
+	}
 	folder, err := os.MkdirTemp("", "heddle-races-")
 	if err != nil {
 		return errWriteFile.Wrap(err, os.TempDir())

@@ -44,7 +44,7 @@ func OpenOrdered(path string) (o *Ordered, err error) {
 	case !r.Has(trace.Memory):
 		return nil, errLacks.New(path, "memory accesses")
 	case !hadSerialAllocators(c):
-		return nil, errLacks.New(path, "operations one at a time")
+		return nil, errLacks.New(path, "operations that happened one at a time, as heddle schedule record has them")
 	}
 	o = &Ordered{Schedule: &Schedule{}, path: path, r: r}
 	rules := Options{}.orderRules(nil, true)

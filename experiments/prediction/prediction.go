@@ -54,11 +54,25 @@ func DefaultOptions() Options {
 	return Options{Accesses: 200_000_000, Shared: 2_000_000, Steps: 20_000_000, Witnesses: 50}
 }
 
+// Prepare makes the folder for witnesses.
+func (o *Options) Prepare() error {
+	if o.Folder == "" {
+		return nil
+	}
+	if err := os.MkdirAll(o.Folder, 0o777); err != nil {
+		return errFolder.Wrap(err, o.Folder)
+	}
+	return nil
+}
+
 // places is how many variables and pairs of threads are examined for two instructions.
 const places = 256
 
 // Predict reports the races of a recorded run, and with them those that it predicts and confirms.
 func Predict(ctx context.Context, path, name string, o Options) (*racereport.Report, error) {
+	if err := o.Prepare(); err != nil {
+		return nil, err
+	}
 	limit := o.Report.Limit
 	o.Report.Limit = 0
 	report, err := reportRecorded(path, name, o.Report)
@@ -196,9 +210,6 @@ func (p *prediction) confirm(ctx context.Context, w *witness) error {
 func (p *prediction) keep(w *witness) (command string, err error) {
 	if p.Folder == "" {
 		return "", nil
-	}
-	if err := os.MkdirAll(p.Folder, 0o777); err != nil {
-		return "", errFolder.Wrap(err, p.Folder)
 	}
 	path := filepath.Join(p.Folder, strconv.Itoa(p.counts.Confirmed)+".schedule")
 	f, err := p.o.NewFile(w.schedule)

@@ -1,6 +1,9 @@
 package report
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // Prediction counts how races were predicted: see package analyses/predict.
 type Prediction struct {
@@ -77,6 +80,9 @@ func (r *Report) NotePrediction(p Prediction, limit int) {
 	}
 	r.Locations = []Location{}
 	r.noteLocations()
+	if command, ok := strings.CutPrefix(r.Another, racesCommand); ok {
+		r.Another = racesCommand + " --predict" + command
+	}
 }
 
 // confirmed is the number of predicted races in the report.
@@ -93,9 +99,12 @@ func (w *printer) prediction() {
 	if p == nil {
 		return
 	}
-	w.line("predicted: %s, each confirmed by a run of its witness (sync-preserving)", number(uint64(p.Confirmed), "race"))
-	w.line("examined: %s by several threads or of synchronization, %s of instructions that conflict, of which %d may race; the runs of witnesses refuted %d",
-		number(uint64(p.Events), "event"), number(uint64(p.Pairs), "pair"), p.Predicted, p.Refuted)
+	w.line("predicted: %s, each of which happened when the program was run in another order", number(uint64(p.Confirmed), "race"))
+	w.line("examined: %s of synchronization or accesses to memory that several threads use; of %s of instructions that conflict %d race in orders that preserve the synchronization, %d of them in this order, too",
+		number(uint64(p.Events), "event"), number(uint64(p.Pairs), "pair"), p.Predicted, p.Known)
+	if p.Refuted > 0 {
+		w.line("left out: %s that did not happen in the runs of their witnesses", number(uint64(p.Refuted), "predicted race"))
+	}
 	if p.Library > 0 {
 		w.line("left out: %s within run-time libraries (--library shows them)", number(uint64(p.Library), "predicted race"))
 	}

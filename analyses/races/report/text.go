@@ -209,7 +209,10 @@ func (w *printer) summary() {
 	for _, note := range r.Notes {
 		w.line("note: %s", note)
 	}
-	if r.Another != "" {
+	switch {
+	case r.Another != "" && r.Prediction != nil:
+		w.line("only orders of this run's events were examined; another run: %s", r.Another)
+	case r.Another != "":
 		w.line("only the interleaving of this run was examined; another one: %s", r.Another)
 	}
 }
