@@ -70,14 +70,6 @@ var recordDependences = []dependence{
 	{"memory-code", []string{"memory", "races", "all"}},
 }
 
-// predictDependences are those of heddle races.
-var predictDependences = []dependence{
-	{"witness", []string{"predict"}},
-	{"predict-runs", []string{"predict"}},
-	{"predict-accesses", []string{"predict"}},
-	{"predict-shared", []string{"predict"}},
-}
-
 // litmusDependences are those of heddle litmus.
 var litmusDependences = []dependence{{"seed", []string{"random"}}}
 

@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"io"
-	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -12,7 +10,6 @@ import (
 
 	"github.com/heddle-dmt/heddle/analyses/races"
 	racereport "github.com/heddle-dmt/heddle/analyses/races/report"
-	"github.com/heddle-dmt/heddle/experiments/prediction"
 	"github.com/heddle-dmt/heddle/internal/cli"
 	"github.com/heddle-dmt/heddle/recorder/trace"
 )
@@ -29,8 +26,7 @@ type racesFlags struct {
 	data, code   []string
 	output       string
 	exitCode     int
-	predicts     bool
-	prediction   prediction.Options
+	predictFlags
 }
 
 func (a *app) racesCommand() *cobra.Command {
@@ -98,13 +94,7 @@ func (f *racesFlags) define(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.verbose, "verbose", false, "say how many races each rule of --suppress left out")
 	flags.StringVarP(&f.output, "output", "o", "", "write the report to `FILE`")
 	flags.IntVar(&f.exitCode, "error-exitcode", 0, "exit with status `N` if there are races")
-	p := &f.prediction
-	*p = prediction.DefaultOptions()
-	flags.BoolVar(&f.predicts, "predict", false, "predict races of other orders, and confirm each by a run")
-	flags.StringVar(&p.Folder, "witness", "", "with --predict, keep the schedules that lead to the races in the folder `DIR`")
-	flags.IntVar(&p.Witnesses, "predict-runs", p.Witnesses, "with --predict, run at most `N` of these schedules")
-	flags.Uint64Var(&p.Accesses, "predict-accesses", p.Accesses, "with --predict, examine the first `N` accesses of the run")
-	flags.Uint64Var(&p.Shared, "predict-shared", p.Shared, "with --predict, of these the first `N` to memory that several threads use")
+	f.definePrediction(flags)
 }
 
 // options returns the options of the flags.
@@ -147,11 +137,8 @@ func (f *racesFlags) options() (o racereport.Options, err error) {
 			*list.into = append(*list.into, racereport.Range(r))
 		}
 	}
-	if f.predicts && o.Order != races.HappensBefore {
-		return o, errFlag.New("mode", f.mode+" with --predict", "hb")
-	}
-	if f.prediction.Witnesses < 1 {
-		return o, errFlag.New("predict-runs", f.prediction.Witnesses, "a whole number from 1 on")
+	if err := f.checkPrediction(o); err != nil {
+		return o, err
 	}
 	o.Rules, err = racereport.ReadRules(f.suppressions)
 	return o, err
@@ -203,43 +190,6 @@ func (a *app) racesOfProgram(ctx context.Context, flags *pflag.FlagSet, f racesF
 		return err
 	}
 	found, err := live.Report()
-	if err != nil {
-		return err
-	}
-	return a.exportTo(f.output, func(out io.Writer) error { return a.writeRaces(out, f, found) })
-}
-
-// predictProgram records a run, and predicts its races.
-func (a *app) predictProgram(ctx context.Context, flags *pflag.FlagSet, f racesFlags, run runFlags, args []string) error {
-	if err := f.prediction.Prepare(); err != nil {
-		return err
-	}
-	folder, err := os.MkdirTemp("", "heddle-races-")
-	if err != nil {
-		return errWriteFile.Wrap(err, os.TempDir())
-	}
-	defer os.RemoveAll(folder)
-	path := filepath.Join(folder, "run.trace")
-	run.quiet = true // the trace is not kept
-	result, err := a.record(ctx, flags, run, recordFlags{output: path, sync: true, heap: true, inputs: true, memory: true, serial: true}, args)
-	if err != nil || !ended(result) {
-		return err
-	}
-	return a.predictRaces(ctx, f, path, strings.Join(args, " "))
-}
-
-// predictRaces reports the races of a trace, and those that are predicted.
-func (a *app) predictRaces(ctx context.Context, f racesFlags, path, name string) (err error) {
-	p := f.prediction
-	if p.Report, err = f.options(); err != nil {
-		return err
-	}
-	progress := &liveLine{app: a, terminal: a.onTerminal()}
-	if progress.terminal {
-		p.Progress = progress.print
-	}
-	found, err := prediction.Predict(ctx, path, name, p)
-	progress.end()
 	if err != nil {
 		return err
 	}
