@@ -5,7 +5,7 @@ import (
 	"sort"
 )
 
-// EventID is the number of an event of the run, in their order; NoEvent is none.
+// EventID is the number of an event of the run, in their order, or NoEvent.
 type EventID int32
 
 // NoEvent is no event.
@@ -47,7 +47,7 @@ type thread struct {
 	held     map[uint64]int
 }
 
-// acquisition is an acquisition of a lock by a thread, with the release; -1: there is none.
+// acquisition is an acquisition of a lock by a thread, with the release, or -1 without one.
 type acquisition struct {
 	local, release int32
 	at             EventID

@@ -160,7 +160,7 @@ func (a *app) races(out io.Writer, f racesFlags, path, name string) error {
 }
 
 func (a *app) writeRaces(out io.Writer, f racesFlags, found *racereport.Report) error {
-	if found.Static > 0 && f.exitCode != 0 {
+	if found.Static+found.Confirmed() > 0 && f.exitCode != 0 {
 		a.status = f.exitCode
 	}
 	if f.json {

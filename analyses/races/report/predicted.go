@@ -85,8 +85,8 @@ func (r *Report) NotePrediction(p Prediction, limit int) {
 	}
 }
 
-// confirmed is the number of predicted races in the report.
-func (r *Report) confirmed() int {
+// Confirmed is the number of predicted races in the report.
+func (r *Report) Confirmed() int {
 	if r.Prediction == nil {
 		return 0
 	}

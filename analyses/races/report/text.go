@@ -186,7 +186,7 @@ func (w *printer) summary() {
 	}
 	w.line("%s, %s, relative to %s",
 		number(uint64(r.Static), "race"), number(r.Dynamic, "instance"), order)
-	if n := r.Static - len(r.Races) + r.confirmed(); n > 0 {
+	if n := r.Static - len(r.Races) + r.Confirmed(); n > 0 {
 		w.line("not described: %d, by --limit", n)
 	}
 	if r.Benign == Mark && r.Marked > 0 {
