@@ -28,6 +28,9 @@ const gdbUsage = "wait for GDB at `ADDRESS` (host:port) and let it take the run 
 
 // carryOut runs a configuration, under GDB if there is an address for it.
 func (a *app) carryOut(ctx context.Context, c machine.Config, gdb string, options ...machine.Option) (*machine.Result, error) {
+	if a.region != nil {
+		options = append(options, machine.WithHook(a.region))
+	}
 	if gdb == "" {
 		return machine.Run(ctx, c, options...)
 	}

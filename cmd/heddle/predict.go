@@ -54,6 +54,9 @@ func (a *app) predictProgram(ctx context.Context, flags *pflag.FlagSet, f racesF
 	if err := f.prediction.Prepare(); err != nil {
 		return err
 	}
+	if run.region != "" {
+		return errFlag.New("region", run.region+" with --predict", "none")
+	}
 	folder, err := os.MkdirTemp("", "heddle-races-")
 	if err != nil {
 		return errWriteFile.Wrap(err, os.TempDir())

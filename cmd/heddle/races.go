@@ -78,6 +78,7 @@ trace is one of heddle schedule record then.`,
 	addMachineFlags(flags)
 	addRunFlags(flags, &run)
 	addScheduleFlags(flags, &run.schedule)
+	addRegionFlag(flags, &run.region)
 	return c
 }
 
@@ -183,6 +184,7 @@ func (a *app) racesOfProgram(ctx context.Context, flags *pflag.FlagSet, f racesF
 	if f.predicts {
 		return a.predictProgram(ctx, flags, f, run, args)
 	}
+	o.During = a.isInRegion
 	live := racereport.NewLive(strings.Join(args, " "), o)
 	defer live.Close()
 	result, err := a.record(ctx, flags, run, recordFlags{listener: live, races: true}, args)

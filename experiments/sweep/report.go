@@ -120,7 +120,7 @@ func (c *collection) countRun(r *row, run Run, record store.Record, native store
 		return
 	}
 	r.n++
-	r.cycles += float64(result.Cycles)
+	r.cycles += float64(record.Report.Cycles())
 	r.instr += float64(result.Instructions)
 	r.switches += float64(result.ContextSwitches)
 	r.schedules[result.ScheduleDigest] = true

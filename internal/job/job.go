@@ -14,6 +14,7 @@ import (
 
 	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/internal/machine"
+	"github.com/heddle-dmt/heddle/internal/machine/region"
 	"github.com/heddle-dmt/heddle/internal/output"
 	"github.com/heddle-dmt/heddle/internal/worker"
 )
@@ -61,9 +62,11 @@ type Report struct {
 	// Result is nil when heddle could not carry out the run.
 	Result *machine.Result `json:"result,omitempty"`
 	// Failure is heddle's sentence when Result is nil.
-	Failure string     `json:"failure,omitempty"`
-	Stdout  output.Sum `json:"stdout"`
-	Stderr  output.Sum `json:"stderr"`
+	Failure string `json:"failure,omitempty"`
+	// Region is that of Options.Region.
+	Region *region.Result `json:"region,omitempty"`
+	Stdout output.Sum     `json:"stdout"`
+	Stderr output.Sum     `json:"stderr"`
 }
 
 // Config translates the job. The caller sets the streams.
@@ -78,23 +81,32 @@ func (j Job) Config() machine.Config {
 // nil.
 func (j Job) Run(ctx context.Context, events io.Writer) Report {
 	stdout, stderr := output.NewMeter(), output.NewMeter()
-	result, err := j.run(ctx, stdout, stderr, events)
-	report := Report{Result: result, Stdout: stdout.Sum(), Stderr: stderr.Sum()}
+	result, measured, err := j.run(ctx, stdout, stderr, events)
+	report := Report{Result: result, Region: measured, Stdout: stdout.Sum(), Stderr: stderr.Sum()}
 	if err != nil {
-		report.Result, report.Failure = nil, Explained(err).Error()
+		report.Result, report.Region, report.Failure = nil, nil, Explained(err).Error()
 	}
 	return report
 }
 
-func (j Job) run(ctx context.Context, stdout, stderr, events io.Writer) (*machine.Result, error) {
+func (j Job) run(ctx context.Context, stdout, stderr, events io.Writer) (*machine.Result, *region.Result, error) {
 	stdin, err := j.OpenStdin()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer stdin.Close()
 	c := j.Config()
 	c.Stdin, c.Stdout, c.Stderr, c.EventLog = stdin.Reader, stdout, stderr, events
-	return machine.Run(ctx, c)
+	w := j.Options.WatchRegion()
+	if w == nil {
+		result, err := machine.Run(ctx, c)
+		return result, nil, err
+	}
+	result, err := machine.Run(ctx, c, machine.WithHook(w))
+	if err == nil {
+		err = w.Check()
+	}
+	return result, w.Result(), err
 }
 
 // WorkerCommand is the hidden command under which heddle carries out a job for Spawn.

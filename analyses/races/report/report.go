@@ -49,6 +49,8 @@ type Options struct {
 	// Since is the number of an event: of races only those count whose second
 	// access comes behind it.
 	Since uint64
+	// During, unless nil, is asked when a race is found: it counts only if During says so.
+	During func() bool
 	// Rules leave races out; the report counts them in these.
 	Rules []*Rule
 	// Verbose has the text say how many races each rule leaves out.
@@ -354,7 +356,7 @@ type creation struct {
 
 // found takes a race.
 func (m *maker) found(r *races.Race) {
-	if !m.selected(r) || m.run.LastEvent() <= m.o.Since && m.o.Since > 0 {
+	if m.o.During != nil && !m.o.During() || !m.selected(r) || m.run.LastEvent() <= m.o.Since && m.o.Since > 0 {
 		m.report.Unselected++
 		return
 	}

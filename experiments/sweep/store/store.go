@@ -34,6 +34,7 @@ import (
 
 	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/internal/machine"
+	"github.com/heddle-dmt/heddle/internal/machine/region"
 	"github.com/heddle-dmt/heddle/internal/output"
 )
 
@@ -114,6 +115,16 @@ type Report struct {
 	Result *machine.Result `json:"result,omitempty"`
 	Stdout output.Sum      `json:"stdout"`
 	Stderr output.Sum      `json:"stderr"`
+	// Region is the region of interest, if the run has one.
+	Region *region.Result `json:"region,omitempty"`
+}
+
+// Cycles returns the virtual time of a run that has a Result: of its region of interest, if it has one.
+func (r *Report) Cycles() uint64 {
+	if r.Region != nil {
+		return r.Region.Cycles
+	}
+	return r.Result.Cycles
 }
 
 // Labels describe a run in columns.
