@@ -128,7 +128,7 @@ func (c *collection) countRun(r *row, run Run, record store.Record, native store
 		r.fails.countFailure(class, run.Point.Seed)
 	}
 	r.native = r.native || hasNative
-	if hasNative && record.Report.Stdout == native.Stdout && result.ExitCode == native.ExitCode {
+	if hasNative && record.Report.PrintsAs(&native) && result.ExitCode == native.ExitCode {
 		r.identical++
 	}
 }
@@ -241,7 +241,11 @@ func (r *row) matchesNative() string {
 
 // tableNotes are the remarks that a reader of the table must know.
 func (c *collection) tableNotes() []string {
-	return append([]string{"Speed-up and cycles are virtual time: those of the machine's timing model, not of the host. Means over the seeds."}, c.storeNotes()...)
+	notes := []string{"Speed-up and cycles are virtual time: those of the machine's timing model, not of the host. Means over the seeds."}
+	if region := c.x.Machine.Region; region != "" {
+		notes = append(notes, "They are those of the region "+region+".")
+	}
+	return append(notes, c.storeNotes()...)
 }
 
 // maxNamedFailures is how many failed runs the notes name.

@@ -55,6 +55,8 @@ type Job struct {
 	Faults []machine.StreamFault `json:"faults,omitempty"`
 	// Hidden are host files that the program does not see (machine.Config.Hidden).
 	Hidden []string `json:"hidden,omitempty"`
+	// Filter is applied to standard output for Report.Compared.
+	Filter output.Filter `json:"filter,omitempty"`
 }
 
 // Report is the result of a Job.
@@ -65,8 +67,10 @@ type Report struct {
 	Failure string `json:"failure,omitempty"`
 	// Region is that of Options.Region.
 	Region *region.Result `json:"region,omitempty"`
-	Stdout output.Sum     `json:"stdout"`
-	Stderr output.Sum     `json:"stderr"`
+	// Compared is the sum of standard output after Job.Filter, nil without one.
+	Compared *output.Sum `json:"compared,omitempty"`
+	Stdout   output.Sum  `json:"stdout"`
+	Stderr   output.Sum  `json:"stderr"`
 }
 
 // Config translates the job. The caller sets the streams.
@@ -81,9 +85,20 @@ func (j Job) Config() machine.Config {
 // nil.
 func (j Job) Run(ctx context.Context, events io.Writer) Report {
 	stdout, stderr := output.NewMeter(), output.NewMeter()
-	result, measured, err := j.run(ctx, stdout, stderr, events)
+	var kept output.Filtered
+	to := io.Writer(stdout)
+	if len(j.Filter) > 0 {
+		to = io.MultiWriter(stdout, &kept)
+	}
+	result, measured, err := j.run(ctx, to, stderr, events)
 	report := Report{Result: result, Region: measured, Stdout: stdout.Sum(), Stderr: stderr.Sum()}
+	if err == nil && len(j.Filter) > 0 {
+		var sum output.Sum
+		sum, err = kept.Sum(ctx, j.Filter)
+		report.Compared = &sum
+	}
 	if err != nil {
+		report.Compared = nil
 		report.Result, report.Region, report.Failure = nil, nil, Explained(err).Error()
 	}
 	return report

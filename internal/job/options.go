@@ -137,7 +137,7 @@ func (o Options) Check() error {
 		}
 	}
 	if _, ok := region.Parse(o.Region); o.Region != "" && !ok {
-		return &FieldError{"region", strconv.Quote(o.Region), region.Forms}
+		return &FieldError{"region", o.Region, region.Forms}
 	}
 	if o.UnknownSyscalls != UnknownStop && o.UnknownSyscalls != UnknownENOSYS {
 		return &FieldError{"unknown_syscalls", strconv.Quote(o.UnknownSyscalls), UnknownStop + ", " + UnknownENOSYS}

@@ -84,6 +84,8 @@ type Report struct {
 	Library      uint64 `json:"library"`
 	LibraryPairs int    `json:"library_pairs"`
 	Unselected   uint64 `json:"unselected"`
+	// Outside are those that Options.During leaves out.
+	Outside uint64 `json:"outside_region,omitempty"`
 	// Suppressed counts the pairs of instructions of races that Rules leave out, and
 	// SuppressedInstances these races.
 	Suppressed          int     `json:"suppressed"`
@@ -356,7 +358,11 @@ type creation struct {
 
 // found takes a race.
 func (m *maker) found(r *races.Race) {
-	if m.o.During != nil && !m.o.During() || !m.selected(r) || m.run.LastEvent() <= m.o.Since && m.o.Since > 0 {
+	if m.o.During != nil && !m.o.During() {
+		m.report.Outside++
+		return
+	}
+	if !m.selected(r) || m.run.LastEvent() <= m.o.Since && m.o.Since > 0 {
 		m.report.Unselected++
 		return
 	}

@@ -202,6 +202,9 @@ func (w *printer) summary() {
 	if r.Unselected > 0 {
 		w.line("left out: %s at other addresses or instructions", number(r.Unselected, "instance"))
 	}
+	if r.Outside > 0 {
+		w.line("left out: %s outside of the region of interest", number(r.Outside, "instance"))
+	}
 	w.suppressed()
 	w.prediction()
 	w.line("%s by %s, %s", number(r.Counts.Accesses, "access"), number(uint64(r.Counts.Threads), "thread"),
