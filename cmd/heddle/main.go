@@ -27,8 +27,8 @@ import (
 	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/internal/job"
 	"github.com/heddle-dmt/heddle/internal/machine"
-	"github.com/heddle-dmt/heddle/internal/machine/region"
 	"github.com/heddle-dmt/heddle/internal/stdfds"
+	"github.com/heddle-dmt/heddle/recorder/region"
 )
 
 // exitFailure is the exit status of heddle's own failures, as env(1) and

@@ -5,7 +5,7 @@ import (
 
 	"github.com/heddle-dmt/heddle/internal/cli"
 	"github.com/heddle-dmt/heddle/internal/job"
-	"github.com/heddle-dmt/heddle/internal/machine/region"
+	"github.com/heddle-dmt/heddle/recorder/region"
 )
 
 // addRegionFlag defines the flag of commands that measure a region of interest.

@@ -21,8 +21,8 @@ import (
 	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/internal/job"
 	"github.com/heddle-dmt/heddle/internal/machine"
-	"github.com/heddle-dmt/heddle/internal/machine/region"
 	"github.com/heddle-dmt/heddle/internal/outfile"
+	"github.com/heddle-dmt/heddle/recorder/region"
 	"github.com/heddle-dmt/heddle/recorder/syncops"
 )
 

@@ -14,9 +14,9 @@ import (
 
 	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/internal/machine"
-	"github.com/heddle-dmt/heddle/internal/machine/region"
 	"github.com/heddle-dmt/heddle/internal/output"
 	"github.com/heddle-dmt/heddle/internal/worker"
+	"github.com/heddle-dmt/heddle/recorder/region"
 )
 
 var errHost = errs.Define("host-failure",
@@ -117,7 +117,7 @@ func (j Job) run(ctx context.Context, stdout, stderr, events io.Writer) (*machin
 		result, err := machine.Run(ctx, c)
 		return result, nil, err
 	}
-	result, err := machine.Run(ctx, c, machine.WithHook(w))
+	result, err := machine.Run(ctx, c, WithRegion(w))
 	if err == nil {
 		err = w.Check()
 	}

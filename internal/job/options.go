@@ -12,8 +12,8 @@ import (
 	"github.com/heddle-dmt/heddle/emu/engines"
 	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/internal/machine/publish"
-	"github.com/heddle-dmt/heddle/internal/machine/region"
 	"github.com/heddle-dmt/heddle/memmodel/storebuffer"
+	"github.com/heddle-dmt/heddle/recorder/region"
 	"github.com/heddle-dmt/heddle/recorder/syncops"
 	"github.com/heddle-dmt/heddle/sched"
 )
@@ -143,15 +143,6 @@ func (o Options) Check() error {
 		return &FieldError{"unknown_syscalls", strconv.Quote(o.UnknownSyscalls), UnknownStop + ", " + UnknownENOSYS}
 	}
 	return nil
-}
-
-// WatchRegion makes the watcher of the region of interest, nil if there is none.
-func (o Options) WatchRegion() *region.Watcher {
-	spec, ok := region.Parse(o.Region)
-	if !ok {
-		return nil
-	}
-	return region.Watch(spec)
 }
 
 // noID is the id that stands for none.

@@ -34,8 +34,8 @@ import (
 
 	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/internal/machine"
-	"github.com/heddle-dmt/heddle/internal/machine/region"
 	"github.com/heddle-dmt/heddle/internal/output"
+	"github.com/heddle-dmt/heddle/recorder/region"
 )
 
 // Format is the number of the file format that this package reads and writes.

@@ -1,8 +1,8 @@
 // Package region measures a region of interest of a run: the part of a benchmark that is about
 // its subject, such as its parallel phase.
 //
-// A Spec names the region; a Watcher is the machine.Hook that observes when threads enter and leave it. It has no
-// effect on the run.
+// A Spec names the region; a Watcher observes when threads enter and leave it (job.WithRegion has a machine call it). It
+// has no effect on the run.
 //
 // Invariants:
 //

@@ -8,9 +8,10 @@ import (
 	"testing"
 
 	"github.com/heddle-dmt/heddle/internal/gcctest"
+	"github.com/heddle-dmt/heddle/internal/job"
 	"github.com/heddle-dmt/heddle/internal/machine"
-	"github.com/heddle-dmt/heddle/internal/machine/region"
 	"github.com/heddle-dmt/heddle/recorder"
+	"github.com/heddle-dmt/heddle/recorder/region"
 	"github.com/heddle-dmt/heddle/sched"
 )
 
@@ -47,7 +48,7 @@ int main(void) {
 
 func compile(t *testing.T) string {
 	t.Helper()
-	headers, err := filepath.Abs("../../../guest/programs/suite/common")
+	headers, err := filepath.Abs("../../guest/programs/suite/common")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +69,7 @@ func measure(t *testing.T, c machine.Config, text string) (*machine.Result, *reg
 		t.Fatalf("%q is read as %v", text, spec)
 	}
 	w := region.Watch(spec)
-	r, err := machine.Run(context.Background(), c, machine.WithHook(w))
+	r, err := machine.Run(context.Background(), c, job.WithRegion(w))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"maps"
 
+	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/guest/kernel"
 	"github.com/heddle-dmt/heddle/guest/linux"
 	"github.com/heddle-dmt/heddle/internal/errs"
-	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/recorder"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
@@ -50,14 +50,16 @@ func (r *Result) String() string {
 	return fmt.Sprintf("region %s: entered %s, %d cycles, %d instructions%s", r.Region, times, r.Cycles, r.Instructions, open)
 }
 
-// Watcher is the Hook of a region. It observes one run.
+// Watcher is the recording of a region. It observes one run, whose machine calls its methods and those of a
+// recorder.Recording.
 type Watcher struct {
-	machine.NoHook
 	recorder.Nothing
 	spec   Spec
 	result Result
-	m      *machine.Machine
 	r      *recorder.Recorder
+	cpu    emu.CPU
+	// retired is how many instructions all threads have retired in quanta that are over.
+	retired func() uint64
 
 	places  map[arch.Addr]purpose
 	known   map[int32]bool
@@ -97,12 +99,9 @@ func Watch(s Spec) *Watcher {
 // SharedInSnapshot marks that a Watcher is no part of the machine's state.
 func (w *Watcher) SharedInSnapshot() {}
 
-// Prepare implements machine.Hook.
-func (w *Watcher) Prepare(m *machine.Machine) error {
-	w.m = m
-	m.AddRecording(w)
-	return nil
-}
+// Attach gives the Watcher the processor, and a function that returns how many instructions all threads have retired in
+// quanta that are over.
+func (w *Watcher) Attach(cpu emu.CPU, retired func() uint64) { w.cpu, w.retired = cpu, retired }
 
 // IsInside reports whether some thread is in the region now.
 func (w *Watcher) IsInside() bool { return w.depth > 0 }
@@ -142,7 +141,7 @@ func (w *Watcher) Check() error {
 
 // now is the present moment; within is how many instructions the thread has retired in its quantum.
 func (w *Watcher) now(within uint64) moment {
-	return moment{uint64(w.r.Time()), w.m.Instructions() + within}
+	return moment{uint64(w.r.Time()), w.retired() + within}
 }
 
 // enter notes that a thread enters the region.
@@ -213,7 +212,7 @@ func (w *Watcher) setBreakpoints() {
 		begin, end = begin || p&begins != 0, end || p&ends != 0
 	}
 	w.result.Known = begin && end
-	w.m.CPU().SetDebugBreakpoints(sortedPlaces(w.places))
+	w.cpu.SetDebugBreakpoints(sortedPlaces(w.places))
 }
 
 // Start implements recorder.Recording.
@@ -250,26 +249,14 @@ func (w *Watcher) Exit(r *recorder.Recorder, e *event.Exit) {
 	}
 }
 
-// EngineStarts implements machine.Hook: a run does not stop at a breakpoint at its first instruction.
-func (w *Watcher) EngineStarts(t *kernel.Task) machine.Reaction {
-	w.arrive(t, 0)
-	return machine.Proceed
-}
-
-// EngineStopped implements machine.Hook.
-func (w *Watcher) EngineStopped(t *kernel.Task, s arch.Stop) machine.Reaction {
-	if s.Reason == arch.StopBreakpoint {
-		w.arrive(t, s.Instructions)
-	}
-	return machine.Proceed
-}
-
-// arrive notes where the thread that is loaded is.
-func (w *Watcher) arrive(task *kernel.Task, within uint64) {
+// Arrive notes where the thread that is loaded is, after a number of instructions of its quantum: when it begins to run, as a run does
+// not stop at a breakpoint at its first instruction, and when it stops at a breakpoint. Logs of the accesses before have been
+// drained.
+func (w *Watcher) Arrive(task *kernel.Task, within uint64) {
 	if w.spec.Kind == Auto {
 		return
 	}
-	pc := w.m.CPU().PC()
+	pc := w.cpu.PC()
 	p := w.places[pc]
 	t := w.threads[task.ID()]
 	if p == 0 && (t == nil || len(t.frames) == 0) {
@@ -280,7 +267,7 @@ func (w *Watcher) arrive(task *kernel.Task, within uint64) {
 		w.threads[task.ID()] = t
 	}
 	var regs arch.Regs
-	w.m.CPU().Regs(&regs)
+	w.cpu.Regs(&regs)
 	w.endCalls(task, t, &regs, within)
 	at := w.r.Retired() + 1
 	if p == 0 || t.last == at {
@@ -309,7 +296,7 @@ func (w *Watcher) call(task *kernel.Task, t *inside, stack uint64, within uint64
 	w.enter(w.now(within))
 	if w.places[arch.Addr(back)]&returns == 0 {
 		w.places[arch.Addr(back)] |= returns
-		w.m.CPU().SetDebugBreakpoints(sortedPlaces(w.places))
+		w.cpu.SetDebugBreakpoints(sortedPlaces(w.places))
 	}
 }
 
