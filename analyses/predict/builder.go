@@ -222,7 +222,7 @@ func (b *Builder) LastAcquisition(id uint64) EventID {
 	return last
 }
 
-// sharedLocks are those that several threads have acquired.
+// sharedLocks are the locks of several threads.
 func (b *Builder) sharedLocks() []*lock {
 	return slices.DeleteFunc(slices.Clone(b.ordered), func(l *lock) bool {
 		users := 0

@@ -19,7 +19,7 @@ const (
 	pageWords = pageBytes / wordBytes
 )
 
-// page is what is known of the bytes of a page.
+// page has the last accesses to the bytes of a page.
 type page struct {
 	writers [pageBytes]EventID // the last write of each byte, plus 1
 	vars    [pageWords]int32   // the variable that each word is, plus 1

@@ -23,6 +23,13 @@ type Bounds struct {
 	// Places is how many pairs of threads and variables are examined for two instructions; 0: any
 	// number.
 	Places int
+	// Stop, unless nil, is asked now and then whether to end the search.
+	Stop func() bool
+}
+
+// isReached reports whether a search is to end.
+func (b *Bounds) isReached(steps uint64) bool {
+	return b.Steps > 0 && steps >= b.Steps || b.Stop != nil && b.Stop()
 }
 
 // Found is the result of a search.
@@ -32,7 +39,7 @@ type Found struct {
 	// one of them a write.
 	Pairs int
 	// Omitted are pairs of which some places were not examined because of Bounds.Places, and
-	// Unfinished those that Bounds.Steps left.
+	// Unfinished the ones that Bounds.Steps left.
 	Omitted, Unfinished int
 }
 
@@ -133,7 +140,7 @@ func (b *Builder) Search(bounds Bounds) Found {
 			if n >= len(places[k]) {
 				return true
 			}
-			if bounds.Steps > 0 && steps >= bounds.Steps {
+			if bounds.isReached(steps) {
 				return false
 			}
 			c := &closure{b: b, locks: locks, clock: make(Clock, len(b.threads))}
@@ -145,7 +152,7 @@ func (b *Builder) Search(bounds Bounds) Found {
 			}
 			return r != nil
 		})
-		if bounds.Steps > 0 && steps >= bounds.Steps {
+		if bounds.isReached(steps) {
 			break
 		}
 	}

@@ -1,6 +1,9 @@
 package prediction
 
 import (
+	"cmp"
+	"context"
+
 	"github.com/heddle-dmt/heddle/analyses/hybrid"
 	"github.com/heddle-dmt/heddle/analyses/predict"
 	"github.com/heddle-dmt/heddle/emu/arch"
@@ -135,7 +138,7 @@ func (w *walker) spansOf(thread int, e *event.Memory) (spans [2]span, n int) {
 }
 
 // readRun reads a run up to bounds on its accesses and on those to shared memory.
-func readRun(o *peregrine.Ordered, accesses, shared uint64) (*run, error) {
+func readRun(ctx context.Context, o *peregrine.Ordered, accesses, shared uint64) (*run, error) {
 	s := o.Schedule.Schedule
 	r := &run{o: o, sharing: predict.NewSharing(), first: map[predict.EventID]int{}, b: predict.NewBuilder(len(s.Threads))}
 	r.ops = predict.NewOperations(r.b, s)
@@ -147,10 +150,10 @@ func readRun(o *peregrine.Ordered, accesses, shared uint64) (*run, error) {
 			return nil, errProcesses.New()
 		}
 	}
-	if err := r.findShared(accesses); err != nil {
+	if err := r.findShared(ctx, accesses); err != nil {
 		return nil, err
 	}
-	return r, r.readEvents(shared)
+	return r, r.readEvents(ctx, shared)
 }
 
 // readFacts reads the mutexes of waits and the first arguments of system calls.
@@ -174,10 +177,10 @@ func (r *run) readFacts() error {
 }
 
 // findShared finds the memory that several threads access.
-func (r *run) findShared(most uint64) error {
+func (r *run) findShared(ctx context.Context, most uint64) error {
 	w := newWalker(r.o)
-	return r.o.EachAccess(func(n int, e *event.Memory) bool {
-		if r.accesses == most {
+	err := r.o.EachAccess(func(n int, e *event.Memory) bool {
+		if r.accesses == most || isDone(ctx, r.accesses) {
 			r.cut = true
 			return false
 		}
@@ -189,10 +192,17 @@ func (r *run) findShared(most uint64) error {
 		}
 		return true
 	})
+	return cmp.Or(err, ctx.Err())
+}
+
+// isDone reports whether a context is done; it is asked seldom.
+func isDone(ctx context.Context, n uint64) bool {
+	const seldom = 1 << 16
+	return n%seldom == 0 && ctx.Err() != nil
 }
 
 // readEvents reads the events of the run.
-func (r *run) readEvents(most uint64) error {
+func (r *run) readEvents(ctx context.Context, most uint64) error {
 	w := newWalker(r.o)
 	x := &eventReader{run: r, last: make([]lastEvent, len(r.o.Schedule.Schedule.Threads))}
 	r.operations = make([]predict.EventID, len(r.o.Schedule.Schedule.Operations))
@@ -206,7 +216,7 @@ func (r *run) readEvents(most uint64) error {
 	}
 	read := uint64(0)
 	err := r.o.EachAccess(func(n int, e *event.Memory) bool {
-		if read == r.accesses {
+		if read == r.accesses || isDone(ctx, read) {
 			return false
 		}
 		read++
@@ -221,7 +231,7 @@ func (r *run) readEvents(most uint64) error {
 	if !r.cut {
 		w.advance(^uint64(0))
 	}
-	return err
+	return cmp.Or(err, ctx.Err())
 }
 
 // eventReader makes events of accesses and marks.

@@ -68,7 +68,7 @@ func (o *Options) Prepare() error {
 // places is how many variables and pairs of threads are examined for two instructions.
 const places = 256
 
-// Predict reports the races of a recorded run, and with them those that it predicts and confirms.
+// Predict reports the races of a recorded run, and with them the races that it predicts and confirms.
 func Predict(ctx context.Context, path, name string, o Options) (*racereport.Report, error) {
 	if err := o.Prepare(); err != nil {
 		return nil, err
@@ -86,7 +86,7 @@ func Predict(ctx context.Context, path, name string, o Options) (*racereport.Rep
 	}
 	defer ordered.Close()
 	p.say("reading the run")
-	if p.run, err = readRun(ordered, o.Accesses, o.Shared); err != nil {
+	if p.run, err = readRun(ctx, ordered, o.Accesses, o.Shared); err != nil {
 		return nil, err
 	}
 	if err := p.predict(ctx); err != nil {
@@ -128,10 +128,13 @@ func (p *prediction) say(format string, args ...any) {
 	}
 }
 
-// predict searches for races, and confirms those that the report lacks.
+// predict searches for races, and confirms the ones that the report lacks.
 func (p *prediction) predict(ctx context.Context) error {
 	p.say("searching in %d events", p.b.Len())
-	found := p.b.Search(predict.Bounds{Steps: p.Steps, Places: places})
+	found := p.b.Search(predict.Bounds{Steps: p.Steps, Places: places, Stop: func() bool { return ctx.Err() != nil }})
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	c := &p.counts
 	*c = racereport.Prediction{
 		Accesses: p.accesses, Events: p.b.Len(), Cut: p.cut, Pairs: found.Pairs, Predicted: len(found.Races),
@@ -226,7 +229,7 @@ func (p *prediction) keep(w *witness) (command string, err error) {
 	return strings.Join(words, " "), nil
 }
 
-// everyRace are options by which all pairs of instructions that race are reported, but those that a rule leaves
+// everyRace are options by which all pairs of instructions that race are reported, except the ones that a rule leaves
 // out.
 func (p *prediction) everyRace() racereport.Options {
 	o := p.Options.Report

@@ -163,7 +163,7 @@ func TestRefuted(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer o.Close()
-		r, err := readRun(o, DefaultOptions().Accesses, DefaultOptions().Shared)
+		r, err := readRun(t.Context(), o, DefaultOptions().Accesses, DefaultOptions().Shared)
 		if err != nil {
 			t.Fatal(err)
 		}

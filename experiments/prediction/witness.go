@@ -106,7 +106,7 @@ func (r *run) accessesOf(e predict.EventID) []keptAccess {
 	return list
 }
 
-// holds are constraints that have each thread wait for the second access before it goes on to its next access
+// holds are constraints that have each thread wait for the second access before its next access
 // to shared memory: nothing comes between the two. done are the threads' operations.
 func (r *run) holds(race predict.Race, done []int) []event.Constraint {
 	var list []event.Constraint
@@ -125,7 +125,7 @@ func (r *run) holds(race predict.Race, done []int) []event.Constraint {
 	return list
 }
 
-// pointOf is where a thread executes the instruction of an event, after so many of its operations.
+// pointOf is where a thread executes the instruction of an event, after a number of its operations.
 func (r *run) pointOf(e predict.EventID, done []int) event.Point {
 	k, n := &r.kept[r.first[e]], r.b.Thread(e)
 	return r.o.Point(n, done[n], k.pc, k.branches)

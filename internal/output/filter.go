@@ -37,7 +37,7 @@ type Rule struct {
 // Filter is the steps by which an output is made comparable, in their order.
 type Filter []Rule
 
-// Wrong finds a field that is not as it must be: its name, what was found, and what is allowed. The name is empty if
+// Wrong finds a field that is not as it must be: its name, the value found, and the values allowed. The name is empty if
 // all are right.
 func (f Filter) Wrong() (name string, found any, allowed string) {
 	for i := range f {

@@ -12,7 +12,7 @@ import (
 	"github.com/heddle-dmt/heddle/internal/debuginfo"
 )
 
-// purpose is what a place in code means for a region.
+// purpose says how a place in code bounds a region.
 type purpose uint8
 
 const (

@@ -13,7 +13,7 @@ import (
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
-// Result is what was measured of a region.
+// Result is the measurement of a region.
 type Result struct {
 	// Region is the text of its Spec.
 	Region string `json:"region"`
@@ -106,7 +106,7 @@ func (w *Watcher) Attach(cpu emu.CPU, retired func() uint64) { w.cpu, w.retired 
 // IsInside reports whether some thread is in the region now.
 func (w *Watcher) IsInside() bool { return w.depth > 0 }
 
-// Result returns what was measured of a run that is over. A region that is open ends with the run.
+// Result returns the measurement of a run that is over. A region that is open ends with the run.
 func (w *Watcher) Result() *Result {
 	if w.depth > 0 {
 		w.depth, w.result.Open = 0, true

@@ -24,7 +24,7 @@ type Prediction struct {
 	Library   int `json:"library"`
 	Refuted   int `json:"refuted"`
 	NotRun    int `json:"not_run"`
-	// Omitted are pairs that were not examined at all places, and Unfinished those that the bound of the
+	// Omitted are pairs that were not examined at all places, and Unfinished the ones that the bound of the
 	// search left.
 	Omitted    int `json:"omitted"`
 	Unfinished int `json:"unfinished"`
@@ -93,7 +93,7 @@ func (r *Report) Confirmed() int {
 	return r.Prediction.Confirmed
 }
 
-// prediction says what was predicted.
+// prediction prints the counts of a prediction.
 func (w *printer) prediction() {
 	p := w.r.Prediction
 	if p == nil {

@@ -1,4 +1,4 @@
-// What the programs of this folder have in common: two threads, of which the second one starts later than the first one
+// Common parts of the programs of this folder: two threads, of which the second one starts later than the first one
 // ends, unless they wait for each other.
 #include <pthread.h>
 static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER, n = PTHREAD_MUTEX_INITIALIZER;
