@@ -169,6 +169,9 @@ func freeDetector(m inC) {
 // earlier ones of its thread did (invariant 1).
 func (d *Detector) OmitRepeats() { d.c.omits = true }
 
+// CompareRepeats says, before the first access, that repeated accesses are compared like others.
+func (d *Detector) CompareRepeats() { d.c.omits = false }
+
 // Close frees the detector's memory, which otherwise happens some time after its last use.
 func (d *Detector) Close() {
 	d.cleanup.Stop()

@@ -48,6 +48,7 @@ var printers = map[string][]string{
 	"pack-program-unreadable":               {"cache pack"},
 	"pack-without-output":                   {"cache pack"},
 	"policy-orders-too":                     {"run", "record", "schedule record", "cache add", "frost run"},
+	"witnesses-cannot-be-written":           {"races"},
 	"port-cannot-be-published":              {"run", "record", "races"},
 	"published-port-lost":                   {"run", "record", "races"},
 	"publish-and-other":                     {"run"},

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/heddle-dmt/heddle/internal/errs"
+	"github.com/heddle-dmt/heddle/internal/job"
 	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/internal/machine/debug"
 )
@@ -28,6 +29,9 @@ const gdbUsage = "wait for GDB at `ADDRESS` (host:port) and let it take the run 
 
 // carryOut runs a configuration, under GDB if there is an address for it.
 func (a *app) carryOut(ctx context.Context, c machine.Config, gdb string, options ...machine.Option) (*machine.Result, error) {
+	if a.region != nil {
+		options = append(options, job.WithRegion(a.region))
+	}
 	if gdb == "" {
 		return machine.Run(ctx, c, options...)
 	}

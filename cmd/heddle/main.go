@@ -32,6 +32,7 @@ import (
 	"github.com/heddle-dmt/heddle/internal/job"
 	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/internal/stdfds"
+	"github.com/heddle-dmt/heddle/recorder/region"
 )
 
 // exitFailure is the exit status of heddle's own failures, as env(1) and
@@ -148,6 +149,7 @@ type app struct {
 	damaged        bool // a trace that was read is damaged, which was said: the status is exitFailure
 	gaveUp         bool // an interruption ended a read or write of the guest's
 	cached         cached
+	region         *region.Watcher // of the run, nil without one
 }
 
 // say prints one sentence of heddle's own. Where a write of the guest's had to be given up,

@@ -27,6 +27,7 @@ type racesFlags struct {
 	data, code   []string
 	output       string
 	exitCode     int
+	predictFlags
 }
 
 func (a *app) racesCommand() *cobra.Command {
@@ -43,12 +44,18 @@ races that a schedule must order.
 
 The trace is one of heddle record --races. After -- a program is run, recorded
 and analysed at once; without -o its standard output goes to standard error, as
-standard output has the report. docs/races.md describes the report.`,
+standard output has the report. docs/races.md describes the report.
+
+With --predict races that another order of the run's events has are searched for,
+too. Each is reported only if it happened when the program was run in that order. A
+trace is one of heddle schedule record then.`,
 		Example: `  heddle record -o run.trace --races -- ./racy
   heddle races run.trace
   heddle races --mode schedule --json run.trace > races.json
-  heddle races --cores 4 --seed 7 -- ./racy`,
+  heddle races --cores 4 --seed 7 -- ./racy
+  heddle races --predict --witness found -- ./racy`,
 		RunE: func(c *cobra.Command, args []string) error {
+			a.output().SayMissing(c.Flags(), predictDependences)
 			if c.ArgsLenAtDash() == 0 && len(args) > 0 {
 				return a.racesOfProgram(c.Context(), c.Flags(), f, run, args)
 			}
@@ -60,6 +67,9 @@ standard output has the report. docs/races.md describes the report.`,
 			if !run.quiet {
 				a.sayForeign(c.Flags(), own, "a trace, only on a program that is run")
 			}
+			if f.predicts {
+				return a.predictRaces(c.Context(), f, args[0], args[0])
+			}
 			return a.output().ExportTo(f.output, func(out io.Writer) error { return a.races(out, f, args[0], args[0]) })
 		},
 	}
@@ -68,6 +78,8 @@ standard output has the report. docs/races.md describes the report.`,
 	cli.GroupNew(flags, "Races", func() { f.define(flags) })
 	addMachineFlags(flags)
 	addRunFlags(flags, &run)
+	addScheduleFlags(flags, &run.schedule)
+	addRegionFlag(flags, &run.region)
 	return c
 }
 
@@ -84,6 +96,7 @@ func (f *racesFlags) define(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.verbose, "verbose", false, "say how many races each rule of --suppress left out")
 	flags.StringVarP(&f.output, "output", "o", "", "write the report to `FILE`")
 	flags.IntVar(&f.exitCode, "error-exitcode", 0, "exit with status `N` if there are races")
+	f.definePrediction(flags)
 }
 
 // options returns the options of the flags.
@@ -126,6 +139,9 @@ func (f *racesFlags) options() (o racereport.Options, err error) {
 			*list.into = append(*list.into, racereport.Range(r))
 		}
 	}
+	if err := f.checkPrediction(o); err != nil {
+		return o, err
+	}
 	o.Rules, err = racereport.ReadRules(f.suppressions)
 	return o, err
 }
@@ -146,7 +162,7 @@ func (a *app) races(out io.Writer, f racesFlags, path, name string) error {
 }
 
 func (a *app) writeRaces(out io.Writer, f racesFlags, found *racereport.Report) error {
-	if found.Static > 0 && f.exitCode != 0 {
+	if found.Static+found.Confirmed() > 0 && f.exitCode != 0 {
 		a.status = f.exitCode
 	}
 	if f.json {
@@ -166,6 +182,10 @@ func (a *app) racesOfProgram(ctx context.Context, flags *pflag.FlagSet, f racesF
 	if f.output == "" {
 		a.guestStdout = a.stderr
 	}
+	if f.predicts {
+		return a.predictProgram(ctx, flags, f, run, args)
+	}
+	o.During = a.isInRegion
 	live := racereport.NewLive(strings.Join(args, " "), o)
 	defer live.Close()
 	result, err := a.record(ctx, flags, run, recordFlags{listener: live, races: true}, args)

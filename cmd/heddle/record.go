@@ -170,6 +170,7 @@ bit for bit. heddle trace shows, checks and exports traces.`,
 	addMachineFlags(flags)
 	addRunFlags(flags, &f)
 	addScheduleFlags(flags, &f.schedule)
+	addRegionFlag(flags, &f.region)
 	return c
 }
 

@@ -23,6 +23,7 @@ import (
 	"github.com/heddle-dmt/heddle/internal/job"
 	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/internal/outfile"
+	"github.com/heddle-dmt/heddle/recorder/region"
 	"github.com/heddle-dmt/heddle/recorder/syncops"
 )
 
@@ -43,6 +44,7 @@ type runFlags struct {
 	syncList                                        string
 	gdb                                             string
 	strace, quiet                                   bool
+	region                                          string
 	verify                                          int
 	timeLimit                                       time.Duration
 	schedule                                        scheduleFlags
@@ -75,6 +77,7 @@ they are written to a :rw mount or kept with --export.`,
 	addRunFlags(flags, &f)
 	addScheduleFlags(flags, &f.schedule)
 	addCacheFlags(flags, &f.cache)
+	addRegionFlag(flags, &f.region)
 	flags.StringVar(&f.syncList, "sync-list", "", "order the operations that the YAML `FILE` lists too (rr-sync, fcfs-sync, kendo)")
 	cli.Group(flags, groupScheduling, "sync-list")
 	flags.StringVar(&f.gdb, "gdb", "", gdbUsage)
@@ -229,6 +232,9 @@ func (a *app) newJob(options job.Options, f runFlags, args []string) (job.Job, e
 		return job.Job{}, errFolder.Wrap(err)
 	}
 	options.Resolve(here)
+	if err := a.watchRegion(&options, f); err != nil {
+		return job.Job{}, err
+	}
 	if options.Dir == "" && options.RootFS == "" {
 		options.Dir = here
 	} else if options.Dir == "" {
@@ -317,6 +323,7 @@ func (a *app) finish(ctx context.Context, flags *pflag.FlagSet, f runFlags, j jo
 		a.say("the schedule was left: %s", s.Reason)
 	}
 	a.sayClients(result)
+	a.sayRegion(f)
 	if n := len(result.OverlayFiles); n > 0 && f.export == "" && !f.quiet {
 		a.say("files that the program wrote and that were left in the overlay: %d; --export DIR keeps them", n)
 	}
@@ -343,10 +350,15 @@ func repeatIntroduction(f runFlags, result *machine.Result) string {
 // summary is the content of the summary file: the result of the run, and its use of a cache.
 func (a *app) summary(result *machine.Result) any {
 	a.cached.Cache = cmp.Or(a.cached.Cache, "off")
+	var measured *region.Result
+	if a.region != nil {
+		measured = a.region.Result()
+	}
 	return struct {
 		*machine.Result
 		cached
-	}{result, a.cached}
+		Region *region.Result `json:"region,omitempty"`
+	}{result, a.cached, measured}
 }
 
 func writeSummary(path string, result any) error {

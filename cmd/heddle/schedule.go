@@ -171,6 +171,7 @@ that overlap, as they may in heddle record, do not show which took effect first.
 	cli.Group(flags, groupRecording, "output", "sync-only")
 	addMachineFlags(flags)
 	addRunFlags(flags, &f)
+	addRegionFlag(flags, &f.region)
 	return c
 }
 

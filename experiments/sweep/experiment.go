@@ -33,6 +33,7 @@ import (
 	"time"
 
 	"github.com/heddle-dmt/heddle/internal/job"
+	"github.com/heddle-dmt/heddle/internal/output"
 	"github.com/heddle-dmt/heddle/internal/yamlfile"
 	"github.com/heddle-dmt/heddle/sched"
 )
@@ -56,6 +57,8 @@ type Experiment struct {
 	Repetitions int `mapstructure:"repetitions"`
 	// Native compares output and exit status with a run on the host.
 	Native bool `mapstructure:"native"`
+	// Filter makes standard output comparable with the native run's, where they differ for good reasons.
+	Filter output.Filter `mapstructure:"filter"`
 	// Workers is the number of runs at a time; 0 means one for each processor
 	// of the host.
 	Workers int `mapstructure:"workers"`
@@ -223,6 +226,9 @@ func (x *Experiment) checkScalars() error {
 		return fieldError("workers", x.Workers, "0 to 1000")
 	case len(x.Programs) == 0:
 		return fieldError("programs", "empty", "at least one program")
+	}
+	if name, found, allowed := x.Filter.Wrong(); name != "" {
+		return fieldError("filter"+name, found, allowed)
 	}
 	return nil
 }

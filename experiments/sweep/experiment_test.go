@@ -51,7 +51,7 @@ func TestLoadErrorsNameThePlace(t *testing.T) {
 		one + "workers: -1\n":                         "x.yaml:2: workers is -1; allowed: 0 to 1000",
 		one + "time_limit: long\n":                    `x.yaml:2: time_limit is "long"; allowed: a duration like 90s or 10m`,
 		one + "machine:\n  cores: 65\n":               "x.yaml:3: machine.cores is 65; allowed: 1 to 64",
-		one + "machine: {mhz: 5}\n":                   "x.yaml:2: unknown field machine.mhz; allowed here: cores, seed, sched, operations, memory, engine, cpu, costs, randomize_layout, dir, rootfs, mounts, publish, env, uid, gid, host_times, max_memory, max_instructions, unknown_syscalls",
+		one + "machine: {mhz: 5}\n":                   "x.yaml:2: unknown field machine.mhz; allowed here: cores, seed, sched, operations, memory, engine, cpu, costs, randomize_layout, dir, rootfs, mounts, publish, env, uid, gid, host_times, max_memory, max_instructions, region, unknown_syscalls",
 		one + "machine: {mounts: [/:/h:rw]}":          `x.yaml:2: machine.mounts[0] is "/:/h:rw"; allowed: a mount without :rw; runs of a sweep must not change the input of others`,
 		one + "grid: {cores: [0]}":                    `x.yaml:2: grid.cores[0] is "0"; allowed: 1 to 64, or threads`,
 		one + "grid: {cores: threads}":                `x.yaml:2: grid.cores[0] is "threads"; allowed: a number, unless the grid gives threads`,

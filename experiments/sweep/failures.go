@@ -63,7 +63,7 @@ func classOf(record store.Record, native store.Native, hasNative bool) string {
 	if f, failed := r.Failure(nil); failed && !(hasNative && f.Class == machine.FailureWrong && r.ExitCode == native.ExitCode) {
 		return f.Class
 	}
-	if hasNative && (record.Report.Stdout != native.Stdout || r.ExitCode != native.ExitCode) {
+	if hasNative && (!record.Report.PrintsAs(&native) || r.ExitCode != native.ExitCode) {
 		return machine.FailureWrong
 	}
 	return ""

@@ -28,7 +28,7 @@ type measure struct {
 
 // builtinMeasures are those of every experiment; others are the file's values.
 var builtinMeasures = []measure{
-	{"cycles", "cycles", "cycles", true, func(r store.Record) float64 { return float64(r.Report.Result.Cycles) }},
+	{"cycles", "cycles", "cycles", true, func(r store.Record) float64 { return float64(r.Report.Cycles()) }},
 	{"instructions", "instructions", "instructions", true, func(r store.Record) float64 { return float64(r.Report.Result.Instructions) }},
 	{"context_switches", "switches", "", true, func(r store.Record) float64 { return float64(r.Report.Result.ContextSwitches) }},
 	{"turns", "turns", "", true, func(r store.Record) float64 { return float64(r.Report.Result.Turns) }},

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -34,7 +35,11 @@ func runNative(ctx context.Context, run Run, inputs string) (store.Native, error
 	cmd := exec.CommandContext(ctx, program, run.Job.Args[1:]...)
 	cmd.Args[0] = run.Job.Args[0]
 	cmd.Env, cmd.Dir = run.Job.Options.Config().Env, filepath.Join(dir, "inputs")
+	var kept output.Filtered
 	cmd.Stdout, cmd.Stderr = stdout, stderr
+	if len(run.Job.Filter) > 0 {
+		cmd.Stdout = io.MultiWriter(stdout, &kept)
+	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if run.Job.Stdin != "" {
 		file, err := os.Open(run.Job.Stdin)
@@ -52,7 +57,16 @@ func runNative(ctx context.Context, run Run, inputs string) (store.Native, error
 	if err != nil && !errors.As(err, &exit) || ctx.Err() != nil {
 		return store.Native{}, errors.Join(err, ctx.Err())
 	}
+	var compared *output.Sum
+	if filter := run.Job.Filter; len(filter) > 0 {
+		sum, err := kept.Sum(ctx, filter)
+		if err != nil {
+			return store.Native{}, err
+		}
+		compared = &sum
+	}
 	return store.Native{
+		Compared: compared,
 		ExitCode: exitCode(cmd.ProcessState), Stdout: stdout.Sum(), Stderr: stderr.Sum(), Seconds: time.Since(start).Seconds(),
 	}, nil
 }

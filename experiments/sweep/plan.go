@@ -14,6 +14,7 @@ import (
 	"sync"
 
 	"github.com/heddle-dmt/heddle/internal/job"
+	"github.com/heddle-dmt/heddle/internal/output"
 )
 
 // Point is a place in the grid: it identifies a run within its experiment.
@@ -98,7 +99,7 @@ func (x *Experiment) expandPlan(inputs string, digests map[string]string) (*Plan
 		}
 		for _, point := range x.listPoints(p) {
 			run := Run{Point: point, Job: x.jobAt(p, point, inputs), slot: point.storeSlot()}
-			known := dependencies{Program: sum, Inputs: digests, Stdin: p.Stdin, Args: run.Job.Args, Env: run.Job.Options.Env}
+			known := dependencies{Program: sum, Inputs: digests, Stdin: p.Stdin, Args: run.Job.Args, Env: run.Job.Options.Env, Filter: x.Filter}
 			run.NativeKey = digestJSON(known)
 			known.Heddle, known.UID, known.GID = self, os.Getuid(), os.Getgid()
 			known.Options = &run.Job.Options
@@ -120,6 +121,7 @@ type dependencies struct {
 	UID     int
 	GID     int
 	Options *job.Options
+	Filter  output.Filter `json:",omitempty"`
 }
 
 // digestKey leaves out where on the host the inputs are: only their contents count.
@@ -246,7 +248,7 @@ func (x *Experiment) jobAt(p Program, at Point, inputs string) job.Job {
 		options.Dir = guestDir
 	}
 	options.Env = replaceAll(replacer, options.Env)
-	j := job.Job{Options: options, Args: replaceAll(replacer, p.Command)}
+	j := job.Job{Options: options, Args: replaceAll(replacer, p.Command), Filter: x.Filter}
 	if p.Stdin != "" {
 		j.Stdin = filepath.Join(inputs, p.Stdin)
 	}

@@ -188,7 +188,7 @@ func (c *collection) resultOf(run Run, record store.Record) result {
 	}
 	native, ok := c.natives[run.NativeKey]
 	r.hasNative = ok && c.x.Native && native.Failure == ""
-	r.identical = r.hasNative && record.Report.Stdout == native.Stdout && end.ExitCode == native.ExitCode
+	r.identical = r.hasNative && record.Report.PrintsAs(&native) && end.ExitCode == native.ExitCode
 	r.outcome, r.exit, r.digest = end.Outcome.String(), end.ExitCode, end.Digest
 	r.schedule, r.class = end.ScheduleDigest, classOf(record, native, r.hasNative)
 	r.measures = make([]float64, len(builtinMeasures)+len(c.x.Values))
@@ -376,6 +376,9 @@ func (c *collection) tableNotes() []string {
 	notes := []string{"Speed-up and cycles are virtual time: those of the machine's timing model, not of the host. Means over the seeds."}
 	if slices.ContainsFunc(c.view.statistics, func(s statistic) bool { return len(s.heads) > 1 }) {
 		notes = append(notes, fmt.Sprintf("Low and high are the ends of %.4g %% confidence intervals over the seeds.", 100*c.view.level))
+	}
+	if region := c.x.Machine.Region; region != "" {
+		notes = append(notes, "They are those of the region "+region+".")
 	}
 	return append(notes, c.storeNotes()...)
 }

@@ -493,7 +493,7 @@ func (s *sweep) keepOutcome(o outcome) error {
 		s.progress.Done(fmt.Sprintf("%v: FAILED: %s", run.Point, o.failure), true)
 		return s.store.Put(record)
 	}
-	record.Report = store.Report{Result: o.report.Result, Stdout: o.report.Stdout, Stderr: o.report.Stderr}
+	record.Report = store.Report{Result: o.report.Result, Stdout: o.report.Stdout, Stderr: o.report.Stderr, Region: o.report.Region, Compared: o.report.Compared}
 	s.plan.nameInputs(record.Report.Result.Inputs)
 	record.Manifest = digestJSON(o.report.Result.Inputs)
 	conflict, err := s.findConflict(record)

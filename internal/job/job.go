@@ -16,6 +16,7 @@ import (
 	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/internal/output"
 	"github.com/heddle-dmt/heddle/internal/worker"
+	"github.com/heddle-dmt/heddle/recorder/region"
 )
 
 var errHost = errs.Define("host-failure",
@@ -56,6 +57,8 @@ type Job struct {
 	Hidden []string `json:"hidden,omitempty"`
 	// KeepOutput asks for the texts in the Report.
 	KeepOutput bool `json:"keep_output,omitempty"`
+	// Filter is applied to standard output for Report.Compared.
+	Filter output.Filter `json:"filter,omitempty"`
 }
 
 // MaxKept is the largest number of bytes of an output that a Report keeps.
@@ -66,9 +69,13 @@ type Report struct {
 	// Result is nil when heddle could not carry out the run.
 	Result *machine.Result `json:"result,omitempty"`
 	// Failure is heddle's sentence when Result is nil.
-	Failure string     `json:"failure,omitempty"`
-	Stdout  output.Sum `json:"stdout"`
-	Stderr  output.Sum `json:"stderr"`
+	Failure string `json:"failure,omitempty"`
+	// Region is that of Options.Region.
+	Region *region.Result `json:"region,omitempty"`
+	// Compared is the sum of standard output after Job.Filter, nil without one.
+	Compared *output.Sum `json:"compared,omitempty"`
+	Stdout   output.Sum  `json:"stdout"`
+	Stderr   output.Sum  `json:"stderr"`
 	// StdoutText and StderrText are the outputs if Job.KeepOutput asks for them; of one of more than
 	// MaxKept bytes, its beginning.
 	StdoutText []byte `json:"stdout_text,omitempty"`
@@ -88,14 +95,26 @@ func (j Job) Config() machine.Config {
 func (j Job) Run(ctx context.Context, events io.Writer) Report {
 	stdout, stderr := output.NewMeter(), output.NewMeter()
 	var kept [2]beginning
-	to := [2]io.Writer{stdout, stderr}
+	var filtered output.Filtered
+	to := [2][]io.Writer{{stdout}, {stderr}}
 	if j.KeepOutput {
-		to = [2]io.Writer{io.MultiWriter(stdout, &kept[0]), io.MultiWriter(stderr, &kept[1])}
+		to[0], to[1] = append(to[0], &kept[0]), append(to[1], &kept[1])
 	}
-	result, err := j.run(ctx, to[0], to[1], events)
-	report := Report{Result: result, Stdout: stdout.Sum(), Stderr: stderr.Sum(), StdoutText: kept[0], StderrText: kept[1]}
+	if len(j.Filter) > 0 {
+		to[0] = append(to[0], &filtered)
+	}
+	result, measured, err := j.run(ctx, io.MultiWriter(to[0]...), io.MultiWriter(to[1]...), events)
+	report := Report{
+		Result: result, Region: measured, Stdout: stdout.Sum(), Stderr: stderr.Sum(), StdoutText: kept[0], StderrText: kept[1],
+	}
+	if err == nil && len(j.Filter) > 0 {
+		var sum output.Sum
+		sum, err = filtered.Sum(ctx, j.Filter)
+		report.Compared = &sum
+	}
 	if err != nil {
-		report.Result, report.Failure = nil, Explained(err).Error()
+		report.Compared = nil
+		report.Result, report.Region, report.Failure = nil, nil, Explained(err).Error()
 	}
 	return report
 }
@@ -108,15 +127,24 @@ func (b *beginning) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (j Job) run(ctx context.Context, stdout, stderr, events io.Writer) (*machine.Result, error) {
+func (j Job) run(ctx context.Context, stdout, stderr, events io.Writer) (*machine.Result, *region.Result, error) {
 	stdin, err := j.OpenStdin()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer stdin.Close()
 	c := j.Config()
 	c.Stdin, c.Stdout, c.Stderr, c.EventLog = stdin.Reader, stdout, stderr, events
-	return machine.Run(ctx, c)
+	w := j.Options.WatchRegion()
+	if w == nil {
+		result, err := machine.Run(ctx, c)
+		return result, nil, err
+	}
+	result, err := machine.Run(ctx, c, WithRegion(w))
+	if err == nil {
+		err = w.Check()
+	}
+	return result, w.Result(), err
 }
 
 // WorkerCommand is the hidden command under which heddle carries out a job for Spawn.

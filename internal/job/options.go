@@ -13,6 +13,7 @@ import (
 	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/internal/machine/publish"
 	"github.com/heddle-dmt/heddle/memmodel/storebuffer"
+	"github.com/heddle-dmt/heddle/recorder/region"
 	"github.com/heddle-dmt/heddle/recorder/syncops"
 	"github.com/heddle-dmt/heddle/sched"
 )
@@ -64,6 +65,8 @@ type Options struct {
 	MaxMemory Size `json:"max_memory" mapstructure:"max_memory"`
 	// MaxInstructions ends the run after this number of instructions; 0 means no bound.
 	MaxInstructions uint64 `json:"max_instructions" mapstructure:"max_instructions"`
+	// Region is the region of interest of each run, in one of region.Forms; empty: none.
+	Region string `json:"region,omitempty" mapstructure:"region"`
 	// UnknownSyscalls is UnknownStop or UnknownENOSYS.
 	UnknownSyscalls string `json:"unknown_syscalls" mapstructure:"unknown_syscalls"`
 }
@@ -132,6 +135,9 @@ func (o Options) Check() error {
 		if p.Host != 0 && slices.Contains(o.Publish[:i], p) {
 			return &FieldError{fmt.Sprintf("publish[%d]", i), strconv.Quote(p.String()), "each port once"}
 		}
+	}
+	if _, ok := region.Parse(o.Region); o.Region != "" && !ok {
+		return &FieldError{"region", o.Region, region.Forms}
 	}
 	if o.UnknownSyscalls != UnknownStop && o.UnknownSyscalls != UnknownENOSYS {
 		return &FieldError{"unknown_syscalls", strconv.Quote(o.UnknownSyscalls), UnknownStop + ", " + UnknownENOSYS}

@@ -10,6 +10,8 @@ import (
 	"github.com/heddle-dmt/heddle/internal/shellword"
 )
 
+const racesCommand = "heddle races"
+
 // another is the command line that analyses a run under the next seed, by the description of a run and the
 // options of the analysis; empty: there is none. It has the flags that most often matter.
 func (m *maker) another(manifest []byte) (string, error) {
@@ -27,7 +29,7 @@ func (m *maker) another(manifest []byte) (string, error) {
 	if err := json.Unmarshal(manifest, &run); err != nil {
 		return "", err
 	}
-	words := []string{"heddle", "races", "--cores=" + strconv.Itoa(cmp.Or(run.Cores, 1)), "--seed=" + strconv.FormatUint(run.Seed+1, 10)}
+	words := []string{racesCommand, "--cores=" + strconv.Itoa(cmp.Or(run.Cores, 1)), "--seed=" + strconv.FormatUint(run.Seed+1, 10)}
 	if m.o.Order == races.ScheduleRelative {
 		words = append(words, "--mode=schedule")
 	}
@@ -47,8 +49,8 @@ func (m *maker) another(manifest []byte) (string, error) {
 		words = append(words, "--mount="+at.host+":"+at.guest)
 	}
 	words = append(append(words, "--"), m.names.args...)
-	for i, w := range words {
-		words[i] = shellword.Quote(w)
+	for i, w := range words[1:] {
+		words[i+1] = shellword.Quote(w)
 	}
 	return strings.Join(words, " "), nil
 }

@@ -37,6 +37,9 @@ type Options struct {
 	Benign Benign
 	// Words is for HappensBefore; empty: RaceWords.
 	Words Words
+	// Repeats compares repeated accesses, too: each pair of instructions that races is reported, and not
+	// only one for each series of accesses.
+	Repeats bool
 	// Library shows also races in which one side is the C library's or dynamic
 	// linker's own code.
 	Library bool
@@ -46,6 +49,8 @@ type Options struct {
 	// Since is the number of an event: of races only those count whose second
 	// access comes behind it.
 	Since uint64
+	// During, unless nil, is asked when a race is found: it counts only if During says so.
+	During func() bool
 	// Rules leave races out; the report counts them in these.
 	Rules []*Rule
 	// Verbose has the text say how many races each rule leaves out.
@@ -79,6 +84,8 @@ type Report struct {
 	Library      uint64 `json:"library"`
 	LibraryPairs int    `json:"library_pairs"`
 	Unselected   uint64 `json:"unselected"`
+	// Outside are those that Options.During leaves out.
+	Outside uint64 `json:"outside_region,omitempty"`
 	// Suppressed counts the pairs of instructions of races that Rules leave out, and
 	// SuppressedInstances these races.
 	Suppressed          int     `json:"suppressed"`
@@ -93,6 +100,9 @@ type Report struct {
 	Locations []Location `json:"locations"`
 	// Another is a command that analyses another interleaving, empty if it is not known.
 	Another string `json:"another"`
+
+	// Prediction is set if races were predicted.
+	Prediction *Prediction `json:"prediction,omitempty"`
 
 	verbose bool
 	// Notes are sentences about what limits the report.
@@ -120,6 +130,10 @@ type Race struct {
 	First  Access `json:"first"`
 	Second Access `json:"second"`
 	At     Place  `json:"at"`
+	// Internal reports that one of the accesses is a run-time library's own: see Options.Library.
+	Internal bool `json:"-"`
+	// Witness is set if the race is of another run than the report's.
+	Witness *Witness `json:"witness,omitempty"`
 }
 
 // Access is one of the two accesses.
@@ -266,7 +280,7 @@ func newMaker(name string, o Options) *maker {
 }
 
 func (m *maker) streamOptions() stream.Options {
-	o := stream.Options{Order: m.o.Order, Values: m.o.Benign != Keep, Words: m.o.Words == OrderWords, Race: m.found}
+	o := stream.Options{Order: m.o.Order, Values: m.o.Benign != Keep, Words: m.o.Words == OrderWords, Repeats: m.o.Repeats, Race: m.found}
 	if m.o.Order != races.HappensBefore {
 		return o
 	}
@@ -344,6 +358,10 @@ type creation struct {
 
 // found takes a race.
 func (m *maker) found(r *races.Race) {
+	if m.o.During != nil && !m.o.During() {
+		m.report.Outside++
+		return
+	}
 	if !m.selected(r) || m.run.LastEvent() <= m.o.Since && m.o.Since > 0 {
 		m.report.Unselected++
 		return
@@ -506,7 +524,8 @@ func (m *maker) describe(f *moment) *Race {
 		Kinds: map[string]uint64{},
 		First: m.access(f, 0, r.Kind != races.ReadWrite), Second: m.access(f, 1, r.Kind != races.WriteRead),
 	}
-	if !m.o.Library && (m.internal(race.First) || m.internal(race.Second)) {
+	race.Internal = m.internal(race.First) || m.internal(race.Second)
+	if race.Internal && !m.o.Library {
 		return nil
 	}
 	race.At = m.at(f)

@@ -43,10 +43,17 @@ func (w *printer) race(n int, race *Race) {
 	if race.Marked > 0 {
 		marked = fmt.Sprintf(", %d of them benign", race.Marked)
 	}
-	w.line("race %d, %s (%s)%s:", n, times(race.Count), kinds(race.Kinds), marked)
+	predicted := ""
+	if race.Witness != nil {
+		predicted = "predicted, in the run of its witness "
+	}
+	w.line("race %d, %s%s (%s)%s:", n, predicted, times(race.Count), kinds(race.Kinds), marked)
 	w.access("", &race.Second)
 	w.access("after ", &race.First)
 	w.place(&race.At)
+	if race.Witness != nil && race.Witness.Command != "" {
+		w.line("  to see it: %s", race.Witness.Command)
+	}
 	w.line("")
 }
 
@@ -179,7 +186,7 @@ func (w *printer) summary() {
 	}
 	w.line("%s, %s, relative to %s",
 		number(uint64(r.Static), "race"), number(r.Dynamic, "instance"), order)
-	if n := r.Static - len(r.Races); n > 0 {
+	if n := r.Static - len(r.Races) + r.Confirmed(); n > 0 {
 		w.line("not described: %d, by --limit", n)
 	}
 	if r.Benign == Mark && r.Marked > 0 {
@@ -195,13 +202,20 @@ func (w *printer) summary() {
 	if r.Unselected > 0 {
 		w.line("left out: %s at other addresses or instructions", number(r.Unselected, "instance"))
 	}
+	if r.Outside > 0 {
+		w.line("left out: %s outside of the region of interest", number(r.Outside, "instance"))
+	}
 	w.suppressed()
+	w.prediction()
 	w.line("%s by %s, %s", number(r.Counts.Accesses, "access"), number(uint64(r.Counts.Threads), "thread"),
 		number(r.Counts.Syncs, "synchronization event"))
 	for _, note := range r.Notes {
 		w.line("note: %s", note)
 	}
-	if r.Another != "" {
+	switch {
+	case r.Another != "" && r.Prediction != nil:
+		w.line("only orders of this run's events were examined; another run: %s", r.Another)
+	case r.Another != "":
 		w.line("only the interleaving of this run was examined; another one: %s", r.Another)
 	}
 }

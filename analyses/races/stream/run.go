@@ -47,7 +47,9 @@ type Options struct {
 	// Words says, under HappensBefore, that bytes that an atomic instruction has accessed are
 	// synchronization from then on (races.Follower.OrderByWords), and WordsOf, unless nil, that they
 	// are from the moment at which a process maps such a file.
-	Words   bool
+	Words bool
+	// Repeats compares repeated accesses, which are omitted otherwise under HappensBefore.
+	Repeats bool
 	WordsOf func(file string) bool
 	// AtomicCode, unless nil, lists code of a file that a process maps whose accesses are
 	// atomic ones (races.Space.SetAtomicCode), where it is mapped. It is called if Words or WordsOf
@@ -95,6 +97,9 @@ type Run struct {
 func newRun(o Options) *Run {
 	x := &Run{options: o, byID: map[arch.ThreadID]*Thread{}, processes: map[int32]*process{}, barriers: map[event.ObjectID]*barrier{}}
 	x.follower = races.NewFollower(o.Order, o.Values, o.Race)
+	if o.Repeats {
+		x.follower.CompareRepeats()
+	}
 	if o.Words {
 		x.orderByWords()
 	}

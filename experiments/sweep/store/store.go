@@ -36,6 +36,7 @@ import (
 	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/internal/output"
+	"github.com/heddle-dmt/heddle/recorder/region"
 )
 
 // Format is the number of the file format that this package reads and writes.
@@ -132,6 +133,18 @@ type Report struct {
 	Result *machine.Result `json:"result,omitempty"`
 	Stdout output.Sum      `json:"stdout"`
 	Stderr output.Sum      `json:"stderr"`
+	// Region is the region of interest, if the run has one.
+	Region *region.Result `json:"region,omitempty"`
+	// Compared is the sum of standard output after the experiment's filter, nil without one.
+	Compared *output.Sum `json:"compared,omitempty"`
+}
+
+// Cycles returns the virtual time of a run that has a Result: of its region of interest, if it has one.
+func (r *Report) Cycles() uint64 {
+	if r.Region != nil {
+		return r.Region.Cycles
+	}
+	return r.Result.Cycles
 }
 
 // Labels describe a run in columns.
@@ -150,6 +163,16 @@ type Native struct {
 	Stderr   output.Sum `json:"stderr"`
 	Seconds  float64    `json:"seconds"`
 	Failure  string     `json:"failure,omitempty"`
+	// Compared is as in Report.
+	Compared *output.Sum `json:"compared,omitempty"`
+}
+
+// PrintsAs reports whether a run's standard output is the native run's, after the experiment's filter if there is one.
+func (r *Report) PrintsAs(n *Native) bool {
+	if r.Compared != nil && n.Compared != nil {
+		return *r.Compared == *n.Compared
+	}
+	return r.Stdout == n.Stdout
 }
 
 // Store is an open file. Its methods may be called from several goroutines.

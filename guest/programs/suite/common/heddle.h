@@ -19,4 +19,8 @@ static inline void heddle_task_end(void) { HEDDLE_MARK(3, 0L, 0L, 0L); }
 // A number is never less than least nor greater than most.
 static inline void heddle_range(long number, long least, long most) { HEDDLE_MARK(4, number, least, most); }
 
+// The region of interest begins and ends (heddle run --region marks, docs/experiments.md).
+static inline void heddle_region_begin(void) { HEDDLE_MARK(5, 0L, 0L, 0L); }
+static inline void heddle_region_end(void) { HEDDLE_MARK(6, 0L, 0L, 0L); }
+
 #endif
