@@ -13,6 +13,9 @@
 // counted by its reason. So are addresses: an access through an address that depends on
 // inputs is an access to the recorded address.
 //
+// Inputs may be pinned, which bounds the number of terms: what depends on pinned inputs alone is then as recorded, and
+// the invariants hold for inputs with their recorded content.
+//
 // The package starts no machine and opens no file.
 //
 // Invariants:

@@ -21,31 +21,40 @@ import (
 func TestNumbersAnywhere(t *testing.T) {
 	tryNumbers(t, gcctest.File(t, "testdata/numbers.c", "-O2"), []numberCase{
 		{
-			numberInput{[]string{"-n12"}, ""}, "atoi(argv[1][2:])",
+			numberInput{[]string{"-n12"}, ""},
+			"atoi(argv[1][2:])",
 			[]numberInput{{[]string{"-n13"}, ""}, {[]string{"-n012"}, ""}, {[]string{"-n12x"}, ""}},
 			[]numberInput{{[]string{"-n14"}, ""}, {[]string{"-n1"}, ""}, {[]string{"-n"}, ""}, {[]string{"-u12"}, ""}, {[]string{"-"}, ""}},
 		},
 		{
-			numberInput{[]string{"-u12"}, ""}, "strtoul(argv[1][2:])",
-			[]numberInput{{[]string{"-u13"}, ""}, {[]string{"-u+12"}, ""}}, []numberInput{{[]string{"-u120"}, ""}, {[]string{"-n12"}, ""}},
+			numberInput{[]string{"-u12"}, ""},
+			"strtoul(argv[1][2:])",
+			[]numberInput{{[]string{"-u13"}, ""}, {[]string{"-u+12"}, ""}},
+			[]numberInput{{[]string{"-u120"}, ""}, {[]string{"-n12"}, ""}},
 		},
 		{
-			numberInput{[]string{"12.5", "x"}, ""}, "strtod(argv[1])",
-			[]numberInput{{[]string{"13", "x"}, ""}, {[]string{"1.2e1", "x"}, ""}}, []numberInput{{[]string{"14", "x"}, ""}, {[]string{"x", "x"}, ""}},
+			numberInput{[]string{"12.5", "x"}, ""},
+			"strtod(argv[1])",
+			[]numberInput{{[]string{"13", "x"}, ""}, {[]string{"1.2e1", "x"}, ""}},
+			[]numberInput{{[]string{"14", "x"}, ""}, {[]string{"x", "x"}, ""}},
 		},
 		{
-			numberInput{[]string{"-"}, "12 apples\n"}, "atoi(stdin[0:10])",
+			numberInput{[]string{"-"}, "12 apples\n"},
+			"atoi(stdin[0:10])",
 			[]numberInput{{[]string{"-"}, "13 apples\n"}, {[]string{"-"}, " 12 pears\n"}},
 			[]numberInput{{[]string{"-"}, "14 apples\n"}, {[]string{"-"}, "1234567890"}, {[]string{"-"}, "12\n"}},
 		},
 		{
-			numberInput{[]string{"scanf"}, "12\n"}, "number(stdin[0:2])",
+			numberInput{[]string{"scanf"}, "12\n"},
+			"number(stdin[0:2])",
 			[]numberInput{{[]string{"scanf"}, "13 "}, {[]string{"scanf"}, "12,5"}},
 			[]numberInput{{[]string{"scanf"}, "14\n"}, {[]string{"scanf"}, "1\n"}, {[]string{"scanf"}, "120\n"}, {[]string{"scanf"}, ""}},
 		},
 		{
-			numberInput{[]string{"=12"}, ""}, "number(argv[1][1:3])",
-			[]numberInput{{[]string{"=13"}, ""}}, []numberInput{{[]string{"=11"}, ""}, {[]string{"=123"}, ""}, {[]string{"=1x"}, ""}, {[]string{"=+12"}, ""}},
+			numberInput{[]string{"=12"}, ""},
+			"number(argv[1][1:3])",
+			[]numberInput{{[]string{"=13"}, ""}},
+			[]numberInput{{[]string{"=11"}, ""}, {[]string{"=123"}, ""}, {[]string{"=1x"}, ""}, {[]string{"=+12"}, ""}},
 		},
 	})
 }
@@ -55,17 +64,22 @@ func TestNumbersOfStreams(t *testing.T) {
 	testsize.SkipQuick(t)
 	tryNumbers(t, gcctest.File(t, "testdata/streams.cc", "-O2", "-lstdc++"), []numberCase{
 		{
-			numberInput{nil, "12\n"}, "number(stdin[0:2])",
+			numberInput{nil, "12\n"},
+			"number(stdin[0:2])",
 			[]numberInput{{nil, "13\n"}, {nil, "12 7"}},
 			[]numberInput{{nil, "14\n"}, {nil, "1\n"}, {nil, "120\n"}, {nil, ""}},
 		},
 		{
-			numberInput{[]string{"12"}, ""}, "number(argv[1][0:2])",
-			[]numberInput{{[]string{"13"}, ""}}, []numberInput{{[]string{"11"}, ""}, {[]string{"123"}, ""}, {[]string{"1x"}, ""}},
+			numberInput{[]string{"12"}, ""},
+			"number(argv[1][0:2])",
+			[]numberInput{{[]string{"13"}, ""}},
+			[]numberInput{{[]string{"11"}, ""}, {[]string{"123"}, ""}, {[]string{"1x"}, ""}},
 		},
 		{
-			numberInput{[]string{"+12"}, ""}, "number(argv[1][1:3])",
-			[]numberInput{{[]string{"+13"}, ""}}, []numberInput{{[]string{"+11"}, ""}, {[]string{"12"}, ""}, {[]string{"+1"}, ""}},
+			numberInput{[]string{"+12"}, ""},
+			"number(argv[1][1:3])",
+			[]numberInput{{[]string{"+13"}, ""}},
+			[]numberInput{{[]string{"+11"}, ""}, {[]string{"12"}, ""}, {[]string{"+1"}, ""}},
 		},
 	})
 }
