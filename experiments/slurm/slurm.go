@@ -161,7 +161,7 @@ func (c *cluster) carryOut(ctx context.Context) (conflicts []string, err error) 
 	empty, last := 0, -1
 	for {
 		if job != nil {
-			if err := c.watch(ctx, job); err != nil {
+			if ctx, err = c.watch(ctx, job); err != nil {
 				return conflicts, err
 			}
 		}

@@ -413,3 +413,75 @@ func TestQuestions(t *testing.T) {
 		t.Errorf("scancel was called as %q", text)
 	}
 }
+
+// invented is a sweep whose missing runs are a list of numbers, one for each question.
+type invented struct {
+	missing []int
+	failed  []bool // whether the questions were about failed runs, too
+}
+
+func (f *invented) Missing(failed bool) ([]int, error) {
+	n := f.missing[0]
+	f.missing, f.failed = f.missing[1:], append(f.failed, failed)
+	return make([]int, n), nil
+}
+
+func (f *invented) Merge([]string) ([]string, error) { return nil, nil }
+
+// TestRounds: runs that were lost are submitted again while there are fewer each time, and not
+// for ever.
+func TestRounds(t *testing.T) {
+	for _, c := range []struct {
+		missing []int
+		arrays  string
+		err     error
+	}{
+		{[]int{0}, "", nil},
+		{[]int{5, 0}, "0-2", nil},
+		{[]int{5, 2, 0}, "0-2 0-1", nil},
+		{[]int{5, 5, 2, 2, 1, 0}, "0-2 0-2 0-1 0-1 0-0", nil},
+		{[]int{5, 5, 5}, "0-2 0-2", errLost},
+	} {
+		dir := t.TempDir()
+		inPath(t, map[string]string{
+			"sbatch": "for a; do case $a in --array=*) echo ${a#--array=} >>" + dir + "/arrays;; esac; done; echo '7;cluster'", "squeue": "true", "scancel": "true", "scontrol": "exit 1", "sacct": "exit 1",
+		})
+		f := &invented{missing: c.missing}
+		_, err := Run(t.Context(), f, Files{Name: "x", Experiment: "x.yaml", Store: filepath.Join(dir, "x.sqlite"), Inputs: dir}, Options{ArraySize: 3, Say: func(string, ...any) {}})
+		if !errors.Is(err, c.err) {
+			t.Errorf("%v: %v", c.missing, err)
+		}
+		text, _ := os.ReadFile(filepath.Join(dir, "arrays"))
+		if got := strings.Join(strings.Fields(string(text)), " "); got != c.arrays {
+			t.Errorf("%v: arrays %q, want %q", c.missing, got, c.arrays)
+		}
+		if !f.failed[0] || slices.Contains(f.failed[1:], true) {
+			t.Errorf("%v: failed runs are asked for %v", c.missing, f.failed)
+		}
+		if _, err := os.Stat(filepath.Join(dir, "x.slurm")); (err == nil) != (c.err != nil) {
+			t.Errorf("%v: the folder: %v", c.missing, err)
+		}
+	}
+}
+
+// TestWatchingFurther: a job is watched further after an interruption that was answered so.
+func TestWatchingFurther(t *testing.T) {
+	dir := t.TempDir()
+	inPath(t, map[string]string{"sbatch": "echo 7", "squeue": "test -e " + dir + "/ended || echo 'RUNNING None'", "scancel": "true", "scontrol": "exit 1"})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	asked := 0
+	ask := func(string) string {
+		asked++
+		if err := os.WriteFile(filepath.Join(dir, "ended"), nil, 0o644); err != nil {
+			t.Error(err)
+		}
+		return "w"
+	}
+	f := &invented{missing: []int{0}}
+	c := &cluster{sweep: f, folder: dir, options: Options{Ask: ask, Say: func(string, ...any) {}, Poll: time.Millisecond}}
+	next, err := c.watch(ctx, &state{Job: "7", Tasks: 1})
+	if err != nil || asked != 1 || next.Err() != nil {
+		t.Errorf("%v, asked %d times", err, asked)
+	}
+}

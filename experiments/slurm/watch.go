@@ -41,8 +41,9 @@ func askQueue(job string) (q queue, err error) {
 	return q, nil
 }
 
-// watch waits until no task of the job is left, and reports its course.
-func (c *cluster) watch(ctx context.Context, job *state) error {
+// watch waits until no task of the job is left, and reports its course. It returns the context that the
+// next Ctrl-C cancels.
+func (c *cluster) watch(ctx context.Context, job *state) (context.Context, error) {
 	c.start(job.Tasks)
 	defer c.stop()
 	done, failures, said := 0, 0, ""
@@ -53,7 +54,7 @@ func (c *cluster) watch(ctx context.Context, job *state) error {
 				c.options.Say("squeue does not answer, and is asked again: %v", err)
 			}
 			if failures > patience {
-				return err
+				return ctx, err
 			}
 		} else {
 			failures = 0
@@ -62,7 +63,7 @@ func (c *cluster) watch(ctx context.Context, job *state) error {
 			}
 			if q.running+q.waiting == 0 {
 				c.reportEnds(job)
-				return nil
+				return ctx, nil
 			}
 			if q.running == 0 && q.reason != said && q.reason != "None" {
 				said = q.reason
@@ -73,7 +74,7 @@ func (c *cluster) watch(ctx context.Context, job *state) error {
 		case <-ctx.Done():
 			var again bool
 			if ctx, again, err = c.interrupted(job); !again {
-				return err
+				return ctx, err
 			}
 		case <-time.After(c.options.Poll):
 		}

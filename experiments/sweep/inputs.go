@@ -2,12 +2,15 @@ package sweep
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strconv"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/heddle-dmt/heddle/internal/job"
 	"github.com/heddle-dmt/heddle/internal/outfile"
@@ -136,6 +139,11 @@ func (x *Experiment) prepareInputs(dir string) (map[string]string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, errInputs.Wrap(err, dir)
 	}
+	// Shards that start at the same time make the inputs one after the other, where the file system has locks.
+	if folder, err := os.Open(dir); err == nil {
+		defer folder.Close()
+		_ = unix.Flock(int(folder.Fd()), unix.LOCK_EX)
+	}
 	digests := map[string]string{}
 	for _, in := range x.Inputs {
 		path := filepath.Join(dir, in.Name)
@@ -150,10 +158,12 @@ func (x *Experiment) prepareInputs(dir string) (map[string]string, error) {
 	return digests, x.removeOthers(dir)
 }
 
-// makeFile writes the file anew and compares, so that one that was changed or cut
-// short does not stay, and one that is right is not touched: another sweep may
-// be reading it.
+// makeFile writes the file, unless it is right: another sweep, or another shard of this one, may be
+// reading it, and its programs would see a file that is being written beside it.
 func (in Input) makeFile(path string) (err error) {
+	if in.isMade(path) {
+		return nil
+	}
 	if info, err := os.Lstat(path); err == nil && info.Mode()&os.ModeSymlink != 0 {
 		if err := os.Remove(path); err != nil {
 			return err
@@ -173,22 +183,50 @@ func (in Input) makeFile(path string) (err error) {
 	if err := errors.Join(err, file.Chmod(mode)); err != nil {
 		return err
 	}
-	if sameFiles(path, file.Part()) {
-		return nil
-	}
 	return file.Commit()
 }
 
-// sameFiles reports whether two files have the same contents and mode.
-func sameFiles(a, b string) bool {
-	infoA, errA := os.Lstat(a)
-	infoB, errB := os.Lstat(b)
-	if errA != nil || errB != nil || infoA.Mode() != infoB.Mode() || infoA.Size() != infoB.Size() {
+// isMade reports whether the file has the contents and the mode of the input: one that was changed or cut short
+// has not.
+func (in Input) isMade(path string) bool {
+	info, err := os.Lstat(path)
+	if err != nil || !info.Mode().IsRegular() {
 		return false
 	}
-	sumA, errA := fileDigest(a)
-	sumB, errB := fileDigest(b)
-	return errA == nil && errB == nil && sumA == sumB
+	file, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer file.Close()
+	c := &comparer{with: bufio.NewReaderSize(file, 1<<16)}
+	mode := os.FileMode(0o644)
+	if in.File != "" {
+		mode, err = copyFile(c, in.File)
+	} else {
+		err = in.writeGenerated(c)
+	}
+	return err == nil && c.isAtEnd() && info.Mode() == mode
+}
+
+// comparer is a writer that fails at the first difference to a file.
+type comparer struct {
+	with   *bufio.Reader
+	buffer []byte
+}
+
+const errDiffers = form("the file differs")
+
+func (c *comparer) Write(p []byte) (int, error) {
+	c.buffer = append(c.buffer[:0], p...)
+	if _, err := io.ReadFull(c.with, c.buffer); err != nil || !bytes.Equal(c.buffer, p) {
+		return 0, errDiffers
+	}
+	return len(p), nil
+}
+
+func (c *comparer) isAtEnd() bool {
+	_, err := c.with.ReadByte()
+	return err == io.EOF
 }
 
 // copyFile returns the mode that the copy should have: that of a program, or

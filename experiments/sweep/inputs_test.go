@@ -106,3 +106,54 @@ func TestPrepare(t *testing.T) {
 		t.Errorf("the folder has %v, %v", entries, err)
 	}
 }
+
+// TestInputsOfShards: sweeps that start at the same time find or make the same inputs, and one that finds them
+// right writes nothing into the folder.
+func TestInputsOfShards(t *testing.T) {
+	x := &Experiment{Inputs: []Input{{Name: "text", Generate: "text", Size: 300_000}, {Name: "zeros", Generate: "zeros", Size: 70_000}}}
+	dir := filepath.Join(t.TempDir(), "inputs")
+	errs := make(chan error)
+	for range 8 {
+		go func() {
+			_, err := x.prepareInputs(dir)
+			errs <- err
+		}()
+	}
+	for range 8 {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+	before, err := os.Stat(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := x.prepareInputs(dir); err != nil {
+		t.Fatal(err)
+	}
+	if after, err := os.Stat(dir); err != nil || !after.ModTime().Equal(before.ModTime()) {
+		t.Errorf("the folder was changed: %v", err)
+	}
+	// One byte less, one more, another, and another mode are not right.
+	path := filepath.Join(dir, "text")
+	right, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := bytes.Clone(right)
+	other[250_000]++
+	for name, content := range map[string][]byte{"shorter": right[1:], "longer": append(bytes.Clone(right), 'x'), "other": other, "empty": nil} {
+		if err := os.WriteFile(path, content, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if x.Inputs[0].isMade(path) {
+			t.Errorf("%s is right", name)
+		}
+	}
+	if err := os.WriteFile(path, right, 0o644); err != nil || !x.Inputs[0].isMade(path) {
+		t.Errorf("the right one is not: %v", err)
+	}
+	if err := os.Chmod(path, 0o600); err != nil || x.Inputs[0].isMade(path) {
+		t.Errorf("another mode is right: %v", err)
+	}
+}

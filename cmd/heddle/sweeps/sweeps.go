@@ -200,7 +200,7 @@ func (p *Program) runOnSlurm(ctx context.Context, path string, o sweep.Options, 
 		return err
 	}
 	o.NativesOnly = true
-	summary, err := x.Sweep(ctx, o)
+	summary, err := x.Sweep(context.WithoutCancel(ctx), o) // Ctrl-C may have been answered with watching further
 	if err != nil {
 		return err
 	}
