@@ -66,6 +66,9 @@ func (f *findFlags) define(flags *pflag.FlagSet) {
 	flags.DurationVar(&f.options.Time, "time", 0, "end the search after `DURATION`, like 90s or 2h; where it ends depends on the host's speed; 0: no limit")
 	flags.StringSliceVar(&f.models, "model", []string{memmodel.SC.String(), memmodel.TSO.String()}, "memory `MODELS` that take turns: "+strings.Join(memmodel.Names(), ", "))
 	flags.StringVar(&f.expect, "expect", "", "`FILE` with the right output: a run that prints another one fails")
+	flags.BoolVar(&f.options.AnyOutput, "any-output", false, "no output is a failure")
+	flags.BoolVar(&f.options.All, "all", false, "go on after a failure: find all that differ in how or where the program fails")
+	flags.IntVar(&f.options.Minimize, "minimize", find.DefaultMinimize, "look for a shorter failing schedule in at most `N` runs; 0: do not")
 	flags.IntVar(&f.options.Workers, "workers", runtime.NumCPU(), "execute `N` schedules at the same time; no result depends on it")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "leave out progress on standard error")
 }
@@ -122,7 +125,7 @@ func (a *app) find(ctx context.Context, flags *pflag.FlagSet, f findFlags, args 
 	}
 	status, stopped := interrupted(ctx)
 	switch {
-	case report.Found:
+	case len(report.Failures) > 0:
 		a.status = exitFound
 	case stopped:
 		a.status = status

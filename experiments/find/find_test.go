@@ -3,7 +3,9 @@ package find_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
+	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -67,11 +69,12 @@ func TestFindsTextbookBugs(t *testing.T) {
 				flags = append(flags, "-lstdc++")
 			}
 			r := search(t, gcctest.File(t, filepath.Join("testdata", x.file), flags...), options(t, 2))
-			if !r.Found || r.Number == 0 || r.Failure.Class != x.class {
-				t.Errorf("%+v", *r)
+			f := r.Failures
+			if len(f) != 1 || f[0].Number == 0 || f[0].Failure.Class != x.class {
+				t.Fatalf("%+v", *r)
 			}
-			if x.file == "buffering.c" && r.Kind.Model != memmodel.TSO {
-				t.Errorf("found under %v", r.Kind.Model)
+			if x.file == "buffering.c" && f[0].Kind.Model != memmodel.TSO {
+				t.Errorf("found under %v", f[0].Kind.Model)
 			}
 		})
 	}
@@ -102,29 +105,70 @@ func TestProgramsOfTheSuite(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if r.Found != (form == suite.Buggy) || r.Found && r.Failure.Class != x.class {
+			if found := len(r.Failures) == 1; found != (form == suite.Buggy) || found && r.Failures[0].Failure.Class != x.class {
 				t.Errorf("%s, form %v: %+v", x.name, form, *r)
 			}
 		}
 	}
 }
 
-// A program that prints what it has read shows the outcome of store buffering as an output of its own, which only TSO
-// has.
-func TestOutputsAreTold(t *testing.T) {
-	program := gcctest.File(t, "testdata/buffering.c", "-DPRINT")
-	under := map[string]string{}
-	for _, o := range searchSome(t, program, 2).Outputs {
-		under[o.Text] = o.Kind.Model.String()
+// A program that prints what it has read has the outcome of store buffering as a wrong output, which only TSO has.
+func TestOutputOfWeakModelIsWrong(t *testing.T) {
+	r := searchSome(t, gcctest.File(t, "testdata/buffering.c", "-DPRINT"), 2)
+	if f := r.Failures; len(f) != 1 || f[0].Output != `"00\n"` || f[0].Kind.Model != memmodel.TSO {
+		t.Fatalf("%+v", *r)
 	}
-	want := map[string]string{"01\n": "sc", "10\n": "sc", "11\n": "sc", "00\n": "tso"}
-	for text, model := range want {
-		if got, seen := under[text]; !seen || model == "tso" && got != model {
-			t.Errorf("%q is first seen under %q, want %s", text, got, model)
+	for _, under := range []string{`"01\n"`, `"10\n"`, `"11\n"`} {
+		if !strings.Contains(r.Failures[0].Reason, under) {
+			t.Errorf("%s lacks %s", r.Failures[0].Reason, under)
 		}
 	}
-	if len(under) != len(want) {
-		t.Errorf("outputs: %v", under)
+}
+
+// An output that no schedule without preemption prints is wrong if these agree; with AnyOutput none is.
+func TestOutputOfPreemptionIsWrong(t *testing.T) {
+	program := gcctest.File(t, "testdata/increment.c", "-DPRINT")
+	r := searchSome(t, program, 2)
+	if f := r.Failures; len(f) != 1 || f[0].Failure.Class != machine.FailureWrong || !strings.Contains(f[0].Reason, `"6\n"`) {
+		t.Fatalf("%+v", *r)
+	}
+	o := options(t, 2)
+	o.Schedules, o.AnyOutput = 100, true
+	if r := search(t, program, o); len(r.Failures) > 0 || len(r.Outputs) < 2 {
+		t.Errorf("%+v", *r)
+	}
+}
+
+// Outputs that depend on the order of threads alone are not wrong.
+func TestOutputOfOrderIsNotWrong(t *testing.T) {
+	if r := searchSome(t, gcctest.File(t, "testdata/order.c"), 2); len(r.Failures) > 0 || len(r.Outputs) < 2 {
+		t.Errorf("%+v", *r)
+	}
+}
+
+// A search that goes on after failures has both of a program that fails in two places, each once.
+func TestAllFailures(t *testing.T) {
+	o := options(t, 2)
+	o.Schedules, o.All, o.Minimize = 300, true, 50
+	r := search(t, gcctest.File(t, "testdata/twobugs.c"), o)
+	classes := map[string]int{}
+	for _, f := range r.Failures {
+		classes[f.Failure.Class]++
+		if _, err := os.Stat(f.Trace); err != nil || f.Schedules == 0 || f.Shortest == nil {
+			t.Errorf("%v: %v", f, err)
+		}
+	}
+	if want := map[string]int{machine.FailureDeadlock: 1, machine.FailureAssertion: 1}; !maps.Equal(classes, want) || r.Tried != o.Schedules {
+		t.Errorf("%+v", *r)
+	}
+}
+
+// forgetTraces removes the names of files from reports.
+func forgetTraces(list ...*find.Report) {
+	for _, r := range list {
+		for i := range r.Failures {
+			r.Failures[i].Trace = ""
+		}
 	}
 }
 
@@ -138,11 +182,11 @@ func TestReportDoesNotDependOnWorkers(t *testing.T) {
 		}
 		program := gcctest.File(t, filepath.Join("testdata", source), flags...)
 		one, three := searchSome(t, program, 1), searchSome(t, program, 3)
-		one.Trace, three.Trace = "", ""
+		forgetTraces(one, three)
 		if !reflect.DeepEqual(one, three) {
 			t.Errorf("%s:\n%+v\n%+v", source, *one, *three)
 		}
-		if one.Found != (source != "correct.c") {
+		if (len(one.Failures) > 0) != (source != "correct.c") {
 			t.Errorf("%s: %+v", source, *one)
 		}
 	}
@@ -163,7 +207,7 @@ func TestEnginesAgree(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.Trace = ""
+		forgetTraces(r)
 		reports = append(reports, r)
 	}
 	if !reflect.DeepEqual(reports[0], reports[1]) {
@@ -193,7 +237,7 @@ func TestCancelledSearch(t *testing.T) {
 	o := options(t, 1)
 	o.Progress = func(int, int) { cancel() }
 	r, err := find.Find(ctx, config(gcctest.File(t, "testdata/correct.c")), nil, o)
-	if err != nil || r.Found || r.Ended != find.EndedByCaller || r.Tried == 0 || r.Tried == o.Schedules {
+	if err != nil || len(r.Failures) > 0 || r.Ended != find.EndedByCaller || r.Tried == 0 || r.Tried == o.Schedules {
 		t.Errorf("%+v, %v", r, err)
 	}
 }

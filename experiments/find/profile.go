@@ -41,11 +41,10 @@ func (s *search) runUndisturbed(ctx context.Context) (done bool, err error) {
 	s.limits = limits{points: 1 << 62, instructions: hangFactor*r.Instructions + hangInstructions}
 	failure, failed := r.Failure(stderr.Bytes())
 	if r.Outcome == machine.OutcomeExit {
-		failure, failed = wrongOutput, s.isWrong(stdout.Bytes())
+		failure, failed = wrongOutput, s.outputs.isWrong(stdout.Bytes())
 	}
 	if failed {
-		s.report.Found, s.report.Failure = true, failure
-		return true, s.recordUndisturbed(ctx)
+		return true, s.keepUndisturbed(ctx, failure, newPrinted(stdout.Bytes()))
 	}
 	return false, nil
 }
@@ -74,13 +73,13 @@ func (s *search) findPoints(ctx context.Context) error {
 	}
 	stage.keepStart()
 	s.points = decisionPoints{at: map[arch.Addr]accessKind{}, lines: map[uint64]*line{}}
-	if err := s.profile(ctx, &schedule{strategy: points.Turns, limits: s.limits}); err != nil {
+	if err := s.profile(ctx, &schedule{kind: Kind{Strategy: points.Turns}, limits: s.limits}); err != nil {
 		return err
 	}
 	s.length = stage.m.Instructions() - stage.started.instructions
 	s.limits.instructions = hangFactor*s.length + hangInstructions
 	for n := range s.numberOfProfiles(firstProfiles) {
-		x := &schedule{strategy: points.Walk, seed: rand.Mix(s.seedBase() ^ uint64(n) ^ profileSeeds), limits: s.limits, at: s.points.at, stops: s.points.stops}
+		x := &schedule{kind: Kind{Strategy: points.Walk}, seed: rand.Mix(s.seedBase() ^ uint64(n) ^ profileSeeds), limits: s.limits, at: s.points.at, stops: s.points.stops}
 		if err := s.profile(ctx, x); err != nil {
 			return err
 		}
@@ -99,7 +98,7 @@ const mostProfiles = 24
 func (s *search) refinePoints(ctx context.Context, first, number int) error {
 	for n := range s.numberOfProfiles(min(number, mostProfiles)) {
 		// All strategies and both ways to decide have their turn.
-		x, _ := s.numberedSchedule(first + n*len(s.options.Models))
+		x := s.numberedSchedule(s.outputs.serialRuns + first + n*len(s.options.Models))
 		if err := s.profile(ctx, x); err != nil {
 			return err
 		}

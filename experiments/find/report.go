@@ -5,8 +5,10 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strings"
 	"text/tabwriter"
 
+	"github.com/heddle-dmt/heddle/experiments/minimize"
 	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/memmodel"
 	"github.com/heddle-dmt/heddle/sched/points"
@@ -14,14 +16,8 @@ import (
 
 // Report is the result of a search.
 type Report struct {
-	// Found: a run fails. Failure is how, and the fields up to Switches describe its schedule.
-	Found   bool
-	Failure machine.Failure
-	// Number is the number of the schedule, from 1 on; 0: the undisturbed run fails.
-	Number int
-	Kind   Kind
-	// Switches is how often the thread changed, from the creation of the second thread on.
-	Switches uint64
+	// Failures are the failures that were found, in the order in which they were.
+	Failures []Found
 	// Accepted is the exit status of the undisturbed run, which is no failure.
 	Accepted int
 	// Tried is the number of schedules that were executed, the failing one included.
@@ -39,8 +35,29 @@ type Report struct {
 	OtherOutputs int
 	// Ended is why the search was cut short, or empty.
 	Ended string
+
+	isOfAll bool // of a search that goes on after failures
+}
+
+// Found is a failure that was found.
+type Found struct {
+	Failure machine.Failure
+	// Where is where the program fails: a source line and a function, or as much as is known.
+	Where string
+	// Number is the number of the first schedule with the failure, from 1 on; 0: the undisturbed run fails.
+	Number int
+	Kind   Kind
+	// Switches is how often the thread changed, from the creation of the second thread on.
+	Switches uint64
+	// Schedules is the number of schedules with the failure.
+	Schedules int
+	// Output is the output of a run whose output is wrong, and Reason why it is.
+	Output, Reason string
 	// Trace is the file with the recording of the failing run.
 	Trace string
+	// Shortest describes the shortest schedule with the failure that was found, whose run is recorded; nil if
+	// none was looked for.
+	Shortest *minimize.Report
 }
 
 // Kind is a kind of schedules.
@@ -80,15 +97,13 @@ func (r *Report) Write(w io.Writer) error {
 			_, err = fmt.Fprintf(w, format+"\n", args...)
 		}
 	}
-	switch {
-	case !r.Found:
+	if len(r.Failures) == 0 {
 		print("no failure found")
-	case r.Number == 0:
-		print("failure: %v", r.Failure)
-		print("the undisturbed run fails, before any schedule was tried")
-	default:
-		print("failure: %v", r.Failure)
-		print("found by schedule %d: %v, with %d switches of threads", r.Number, r.Kind, r.Switches)
+	}
+	for i := range r.Failures {
+		if err == nil {
+			err = r.Failures[i].write(w, r.isOfAll)
+		}
 	}
 	if r.Accepted != 0 {
 		print("the undisturbed run exits with status %d, which is no failure", r.Accepted)
@@ -96,18 +111,59 @@ func (r *Report) Write(w io.Writer) error {
 	if r.Tried > 0 {
 		print("schedules tried: %d, of %d threads; decisions at %d instructions, at most %d in a schedule", r.Tried, r.Threads, r.Instructions, r.Points)
 	}
-	if r.Found {
-		print("the run is recorded, and its replay fails in the same way:")
-		print("  heddle replay %s", r.Trace)
+	if len(r.Failures) > 0 && !r.isOfAll {
 		return err
 	}
 	if err == nil {
 		err = r.writeCounts(w)
 	}
-	for _, x := range slices.Concat(r.bounds(), r.outputLines()) {
+	lines := r.bounds()
+	if len(r.Failures) == 0 {
+		lines = append(lines, r.outputLines()...)
+	}
+	for _, x := range lines {
 		print("%s", x)
 	}
 	return err
+}
+
+// write writes the failure as text.
+func (f *Found) write(w io.Writer, all bool) error {
+	var text strings.Builder
+	fmt.Fprintf(&text, "failure: %v\n", f.Failure)
+	if f.Output != "" {
+		fmt.Fprintf(&text, "the output is %s; %s\n", f.Output, f.Reason)
+	}
+	if f.Where != "" {
+		fmt.Fprintf(&text, "at %s\n", f.Where)
+	}
+	if f.Number == 0 {
+		fmt.Fprintf(&text, "the undisturbed run fails, before any schedule was tried\n")
+	} else {
+		fmt.Fprintf(&text, "found by schedule %d: %v, with %d switches of threads\n", f.Number, f.Kind, f.Switches)
+	}
+	if all {
+		fmt.Fprintf(&text, "schedules with this failure: %d\n", f.Schedules)
+	}
+	fmt.Fprintf(&text, "the run is recorded, and its replay fails in the same way:\n  heddle replay %s\n", f.Trace)
+	if _, err := io.WriteString(w, text.String()); err != nil || f.Shortest == nil {
+		return err
+	}
+	return f.writeShortest(w)
+}
+
+// writeShortest describes the shortest schedule.
+func (f *Found) writeShortest(w io.Writer) error {
+	p := f.Shortest
+	if !p.Reproduced {
+		_, err := fmt.Fprintf(w, "no shorter schedule was found in %d runs\n", p.Runs)
+		return err
+	}
+	_, err := fmt.Fprintf(w, "it is the shortest that %d runs have found: %d context switches, %d delayed stores\n", p.Runs, p.After.Switches, p.After.Delays)
+	if err != nil {
+		return err
+	}
+	return p.WriteSteps(w)
 }
 
 // writeCounts writes the numbers of schedules as a table.

@@ -11,6 +11,7 @@ import (
 	"github.com/heddle-dmt/heddle/guest/kernel"
 	"github.com/heddle-dmt/heddle/guest/linux"
 	"github.com/heddle-dmt/heddle/guest/loader"
+	"github.com/heddle-dmt/heddle/internal/debuginfo"
 	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/memmodel"
 	"github.com/heddle-dmt/heddle/sched"
@@ -35,6 +36,11 @@ type stage struct {
 	last     pointReached
 	follows  bool // sees the operands of the next instructions
 	unwinder *loader.Unwinder
+	// Of the program and its files, to say where it fails; lastPlaces is the stack at the last stop at which the
+	// run may have ended.
+	root, executable string
+	files            map[string]*debuginfo.File
+	lastPlaces       []loader.Place
 	own      map[arch.Addr]bool // known answers of isOwn
 }
 
@@ -46,7 +52,7 @@ type started struct {
 
 // newStage makes the machine of a configuration. Profiles says that it is to find points.
 func newStage(c machine.Config, profiles bool) (*stage, error) {
-	s := &stage{unwinder: loader.NewUnwinder(), own: map[arch.Addr]bool{}}
+	s := &stage{unwinder: loader.NewUnwinder(), own: map[arch.Addr]bool{}, root: c.RootFS, files: map[string]*debuginfo.File{}}
 	if profiles {
 		s.log = memlog.NewBuffer()
 	}
@@ -95,7 +101,8 @@ func (s *stage) Prepare(m *machine.Machine) error {
 // creates one.
 func (s *stage) runToSecondThread(ctx context.Context) (bool, error) {
 	for n := 0; !s.m.Done(); n++ {
-		if len(s.m.Kernel().Tasks()) > 1 {
+		if tasks := s.m.Kernel().Tasks(); len(tasks) > 1 {
+			s.executable = tasks[0].Process().Executable()
 			s.started = started{s.stdout.Len(), s.stderr.Len(), s.m.Instructions()}
 			return true, nil
 		}
@@ -122,9 +129,10 @@ func (s *stage) isOwn(pc arch.Addr) bool {
 	return own
 }
 
-// schedule is the choice of an execution: a strategy and its seed.
+// schedule is the choice of an execution: its kind and its seed.
 type schedule struct {
-	strategy string
+	number   int // from 0 on; -1: the schedule is not one of the search
+	kind     Kind
 	seed     uint64
 	estimate points.Estimate
 	limits   limits
@@ -144,9 +152,10 @@ func (s *stage) begin(x *schedule) {
 		s.stderr.Truncate(s.started.stderr)
 	}
 	bounds := points.Bounds{Points: x.limits.points / 8, Instructions: x.limits.instructions / 8}
-	s.policy = points.NewPolicy(points.New(x.strategy, x.seed, x.estimate), bounds)
+	s.lastPlaces = nil
+	s.policy = points.NewPolicy(points.New(x.kind.Strategy, x.seed, x.estimate), bounds)
 	s.commits.begin(x.seed)
-	s.follows = x.strategy == points.POS
+	s.follows = x.kind.Strategy == points.POS
 	s.m.Cluster().SwitchPolicy(s.policy)
 	s.at = x.at
 	// Changes of breakpoints take long: the machine stops at the points of all schedules.
@@ -276,16 +285,20 @@ func (s *stage) operation(kind accessKind) (o points.Operation) {
 }
 
 // AfterQuantum implements machine.Hook.
-func (s *stage) AfterQuantum(_ *kernel.Task, stop arch.Stop) {
+func (s *stage) AfterQuantum(t *kernel.Task, stop arch.Stop) {
 	if s.policy == nil {
 		return
 	}
 	s.policy.Ended(stop.Reason == arch.StopBudget)
-	if s.profiled == nil || stop.Reason != arch.StopSyscall {
+	if stop.Reason == arch.StopBudget || stop.Reason == arch.StopPause || stop.Reason == arch.StopBreakpoint {
 		return
 	}
 	var r arch.Regs
 	s.m.CPU().Regs(&r)
+	s.notePlaces(t, stop, &r)
+	if s.profiled == nil || stop.Reason != arch.StopSyscall {
+		return
+	}
 	if number := r.GPR[arch.RAX]; number == unix.SYS_FUTEX || !linux.Has(number, linux.ThreadLocal|linux.Allocates|linux.EndsThread) {
 		s.profiled.noteCall(arch.Addr(r.RIP) - lengthOfSyscall)
 	}

@@ -80,6 +80,9 @@ const (
 	Delay = "delay"
 	// Turns has no randomness: threads take turns as for Delay, without delays.
 	Turns = "turns"
+	// Serial has no preemption: a thread runs until it cannot continue, yields or ends, and each of the
+	// others is then equally likely to be the next.
+	Serial = "serial"
 )
 
 // Names lists the strategies between which a search alternates.
@@ -111,6 +114,8 @@ func New(name string, seed uint64, e Estimate) Strategy {
 		return &turns{delays: drawPoints(&draw, 2, e.Points), yielded: arch.NoThread}
 	case Turns:
 		return &turns{yielded: arch.NoThread}
+	case Serial:
+		return &serial{walk{draw: draw, yielded: arch.NoThread}}
 	}
 	panic("bug: no strategy " + name)
 }
@@ -137,6 +142,17 @@ func (s *walk) Choose(c *Choice) arch.ThreadID {
 	others := without(c.Runnable, s.yielded)
 	s.yielded = arch.NoThread
 	return others[s.draw.Below(uint64(len(others)))]
+}
+
+// serial is the strategy Serial.
+type serial struct{ walk }
+
+func (s *serial) Choose(c *Choice) arch.ThreadID {
+	if s.yielded != c.Current && slices.Contains(c.Runnable, c.Current) {
+		return c.Current
+	}
+	s.yielded = c.Current
+	return s.walk.Choose(c)
 }
 
 // without returns the threads of a list but one, unless that is the only one.
