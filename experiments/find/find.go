@@ -53,7 +53,7 @@ type Options struct {
 	Expect []byte
 	// AnyOutput: no output is wrong.
 	AnyOutput bool
-	// All goes on after a failure, and reports all that differ in how or where the program fails.
+	// All: a failure does not end the search, which reports all that differ in how or where the program fails.
 	All bool
 	// Minimize is the greatest number of runs that look for a shorter schedule of a failure; 0: none do.
 	Minimize int

@@ -146,7 +146,7 @@ func TestOutputOfOrderIsNotWrong(t *testing.T) {
 	}
 }
 
-// A search that goes on after failures has both of a program that fails in two places, each once.
+// A search that does not end at a failure has both of a program that fails in two places, each once.
 func TestAllFailures(t *testing.T) {
 	o := options(t, 2)
 	o.Schedules, o.All, o.Minimize = 300, true, 50

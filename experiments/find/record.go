@@ -11,6 +11,7 @@ import (
 	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/internal/outfile"
 	"github.com/heddle-dmt/heddle/memmodel"
+	"github.com/heddle-dmt/heddle/sched/points"
 )
 
 // failureKey sets failures apart: by what fails and where.
@@ -29,7 +30,7 @@ func (s *search) keepFailure(ctx context.Context, plan *schedule, x execution) e
 	s.failures[key] = len(s.report.Failures)
 	f := Found{
 		Failure: x.failure, Where: x.where, Number: plan.number + 1, Kind: plan.kind, Switches: x.switches,
-		Schedules: 1, Trace: traceName(s.options.Trace, len(s.report.Failures)),
+		Recorded: plan.number + 1, Schedules: 1, Trace: traceName(s.options.Trace, len(s.report.Failures)),
 	}
 	if x.failure == wrongOutput {
 		f.Output, f.Reason = x.printed.output(plan.number, plan.kind).String(), s.outputs.explain()
@@ -43,7 +44,7 @@ func (s *search) keepFailure(ctx context.Context, plan *schedule, x execution) e
 		return err
 	}
 	s.report.Failures = append(s.report.Failures, f)
-	return s.shorten(ctx, &s.report.Failures[len(s.report.Failures)-1])
+	return s.shorten(ctx, &s.report.Failures[len(s.report.Failures)-1], plan, x)
 }
 
 // mostFailures is the number of different failures after which a search ends.
@@ -144,11 +145,55 @@ func (s *search) verify(ctx context.Context, trace []byte, path string, want mac
 	return nil
 }
 
-// shorten replaces the trace of a failure by that of a shorter schedule, if one is found.
-func (s *search) shorten(ctx context.Context, f *Found) error {
+// shorten replaces the trace of a failure by that of a shorter schedule, if one is found. Some schedules,
+// mostly ones with very many switches, cannot be repeated in other orders: then one of the next schedules
+// that fail in the same way is shortened.
+func (s *search) shorten(ctx context.Context, f *Found, plan *schedule, x execution) error {
 	if s.options.Minimize == 0 {
 		return nil
 	}
+	if err := s.shortenTrace(ctx, f); err != nil || f.Shortest == nil || f.Shortest.Reproduced || plan.kind.Strategy == points.Serial {
+		return err
+	}
+	var list []*schedule
+	for n := range othersShortened {
+		list = append(list, s.numberedSchedule(plan.number+1+n))
+	}
+	results, err := s.runBatch(ctx, list, true)
+	if err != nil {
+		return err
+	}
+	tries := 0
+	for i, other := range results {
+		if !other.failed || other.failure != x.failure || other.where != x.where || other.switches >= x.switches/2 {
+			continue
+		}
+		trace, err := s.recordSchedule(ctx, list[i], other)
+		if err != nil {
+			return err
+		}
+		if err := s.verify(ctx, trace, f.Trace, other.failure, other.printed); err != nil {
+			return err
+		}
+		f.Recorded = list[i].number + 1
+		if err := s.shortenTrace(ctx, f); err != nil || f.Shortest.Reproduced {
+			return err
+		}
+		if tries++; tries == mostTries {
+			break
+		}
+	}
+	return nil
+}
+
+// Numbers of schedules that are executed, and recorded, if one that was found cannot be shortened.
+const (
+	othersShortened = 100
+	mostTries       = 4
+)
+
+// shortenTrace looks for a schedule that is shorter than the recorded one.
+func (s *search) shortenTrace(ctx context.Context, f *Found) error {
 	o := minimize.Options{Runs: s.options.Minimize, Right: minimize.Right{Status: s.report.Accepted}}
 	if f.Failure == wrongOutput {
 		if o.Right.Stdouts = s.outputs.rights(); o.Right.Stdouts == nil {

@@ -36,7 +36,7 @@ type Report struct {
 	// Ended is why the search was cut short, or empty.
 	Ended string
 
-	isOfAll bool // of a search that goes on after failures
+	isOfAll bool // of a search that does not end at a failure
 }
 
 // Found is a failure that was found.
@@ -47,6 +47,8 @@ type Found struct {
 	// Number is the number of the first schedule with the failure, from 1 on; 0: the undisturbed run fails.
 	Number int
 	Kind   Kind
+	// Recorded is the number of the schedule that is recorded, which fails in the same way.
+	Recorded int
 	// Switches is how often the thread changed, from the creation of the second thread on.
 	Switches uint64
 	// Schedules is the number of schedules with the failure.
@@ -144,6 +146,9 @@ func (f *Found) write(w io.Writer, all bool) error {
 	}
 	if all {
 		fmt.Fprintf(&text, "schedules with this failure: %d\n", f.Schedules)
+	}
+	if f.Recorded != f.Number {
+		fmt.Fprintf(&text, "schedule %d fails in the same way, and has fewer switches\n", f.Recorded)
 	}
 	fmt.Fprintf(&text, "the run is recorded, and its replay fails in the same way:\n  heddle replay %s\n", f.Trace)
 	if _, err := io.WriteString(w, text.String()); err != nil || f.Shortest == nil {
