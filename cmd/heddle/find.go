@@ -67,6 +67,7 @@ func (f *findFlags) define(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&f.models, "model", []string{memmodel.SC.String(), memmodel.TSO.String()}, "memory `MODELS` that take turns: "+strings.Join(memmodel.Names(), ", "))
 	flags.StringVar(&f.expect, "expect", "", "`FILE` with the right output: a run that prints another one fails")
 	flags.BoolVar(&f.options.AnyOutput, "any-output", false, "no output is a failure")
+	flags.BoolVar(&f.options.HeapCheck, "heap-check", false, "fail at overflows of allocated memory, uses of freed memory and double frees")
 	flags.BoolVar(&f.options.All, "all", false, "go on after a failure: find all that differ in how or where the program fails")
 	flags.IntVar(&f.options.Minimize, "minimize", find.DefaultMinimize, "look for a shorter failing schedule in at most `N` runs; 0: do not")
 	flags.IntVar(&f.options.Workers, "workers", runtime.NumCPU(), "execute `N` schedules at the same time; no result depends on it")

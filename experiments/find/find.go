@@ -9,11 +9,14 @@ import (
 	"sync"
 	"time"
 
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/experiments/find/heapcheck"
 	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/memmodel"
 	"github.com/heddle-dmt/heddle/memmodel/storebuffer"
 	"github.com/heddle-dmt/heddle/sched/dmt"
+	"github.com/heddle-dmt/heddle/sched/points"
 )
 
 var (
@@ -29,6 +32,10 @@ var (
 		"heddle find does not support {option}",
 		"A search executes the program many times from one state, each time under a schedule of its own.",
 		"Leave the option out.")
+	errStatic = errs.Define("find-heap-check-static",
+		"{program} is linked statically: --heap-check has no effect on it",
+		"The allocator that checks the heap is a shared library that is preloaded.",
+		"Link the program dynamically, or leave --heap-check out.")
 	errFile = errs.Define("find-file",
 		"cannot use {file} for the failing run",
 		"The file or its folder cannot be read or written, or the disk is full.",
@@ -53,6 +60,9 @@ type Options struct {
 	Expect []byte
 	// AnyOutput: no output is wrong.
 	AnyOutput bool
+	// HeapCheck has the program use an allocator under which overflows, uses of freed memory and double frees
+	// are failures at the instruction (package heapcheck).
+	HeapCheck bool
 	// All: a failure does not end the search, which reports all that differ in how or where the program fails.
 	All bool
 	// Minimize is the greatest number of runs that look for a shorter schedule of a failure; 0: none do.
@@ -84,6 +94,8 @@ type search struct {
 	profiler *stage
 	workers  []worker
 	outputs  outputs
+	mutexes  []arch.Addr        // that were found, in ascending order
+	drawn    [2]map[uint64]int  // schedules of PCT2 and PCT3 for each number of points among which they draw
 	failures map[failureKey]int // places in the report's failures
 	report   Report
 }
@@ -104,6 +116,11 @@ func Find(ctx context.Context, c machine.Config, stdin io.Reader, o Options) (*R
 	}
 	s := &search{config: c, options: o, outputs: outputs{expect: o.Expect, any: o.AnyOutput}, failures: map[failureKey]int{}}
 	s.config.Env = append(slices.Clone(c.Env), bindNow)
+	if o.HeapCheck {
+		if err := heapcheck.Use(&s.config); err != nil {
+			return nil, err
+		}
+	}
 	if stdin != nil {
 		s.input = &sharedInput{from: stdin}
 	}
@@ -214,6 +231,12 @@ func (s *search) noteResult(ctx context.Context, plan *schedule, x execution) (d
 	s.report.Tried++
 	s.report.Points = max(s.report.Points, x.points)
 	s.noteKind(plan.kind)
+	if i := slices.Index([]string{points.PCT2, points.PCT3}, plan.kind.Strategy); i >= 0 && plan.kind == (Kind{Strategy: plan.kind.Strategy}) {
+		if s.drawn[i] == nil {
+			s.drawn[i] = map[uint64]int{}
+		}
+		s.drawn[i][plan.estimate.Points]++
+	}
 	if !x.failed {
 		s.noteOutput(plan, x.printed)
 		if x.failed, err = s.isOfWeakModel(ctx, plan, x.printed); err != nil {
@@ -253,7 +276,8 @@ func (s *search) configFor(model memmodel.Model) machine.Config {
 type execution struct {
 	done, failed     bool
 	failure          machine.Failure
-	where            string // the program fails
+	where            string    // the program fails
+	mutex            arch.Addr // that is not released
 	points, switches uint64
 	instructions     uint64 // of the whole run
 	printed          printed
@@ -351,7 +375,9 @@ func (s *search) finish(ctx context.Context, stage *stage, plan *schedule) (x ex
 	if err == nil && !x.failed && s.outputs.isWrong(stage.stdout.Bytes()) {
 		x.failure, x.failed = wrongOutput, true
 	}
-	if x.failed {
+	if x.failure.Class == FailureLeak {
+		x.mutex = stage.leaks.leaked
+	} else if x.failed {
 		x.where = stage.placeOfFailure()
 	}
 	return x, err
@@ -382,4 +408,13 @@ func (s *search) stageOf(ctx context.Context, w *worker, model memmodel.Model) (
 func (s *search) describe() {
 	r := &s.report
 	r.Instructions, r.Points = len(s.points.at), max(r.Points, s.most)
+	for i, depth := range []int{2, 3} {
+		g := Guarantee{Depth: depth}
+		for k, schedules := range s.drawn[i] {
+			if k >= r.Points {
+				g.Points, g.Schedules = max(g.Points, k), g.Schedules+schedules
+			}
+		}
+		r.Guarantees = append(r.Guarantees, g)
+	}
 }

@@ -18,7 +18,6 @@ import (
 	"github.com/heddle-dmt/heddle/internal/gcctest"
 	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/memmodel"
-	"github.com/heddle-dmt/heddle/sched/points"
 )
 
 // options are the defaults of the command, with 1,000 schedules.
@@ -163,6 +162,34 @@ func TestAllFailures(t *testing.T) {
 	}
 }
 
+// A thread that ends without releasing a lock is a failure, which the mutex is named for.
+func TestLeakedLock(t *testing.T) {
+	r := searchSome(t, gcctest.File(t, "testdata/leak.c"), 2)
+	if f := r.Failures; len(f) != 1 || f[0].Failure.Class != find.FailureLeak || f[0].Where != "guard" {
+		t.Errorf("%+v", *r)
+	}
+}
+
+// With HeapCheck a second free, and the use of a block that is freed, fail where they are.
+func TestHeapCheck(t *testing.T) {
+	program := gcctest.File(t, "testdata/freed.c")
+	o := options(t, 2)
+	o.Schedules, o.HeapCheck, o.All, o.Minimize = 300, true, true, 0
+	r := search(t, program, o)
+	got := map[string]bool{}
+	for _, f := range r.Failures {
+		got[f.Failure.String()] = true
+	}
+	if !got["crash: SIGSEGV"] || !got["assertion: heapcheck.c:0: free: Assertion `the block is freed once' failed."] {
+		t.Errorf("%v", got)
+	}
+	o = options(t, 2)
+	o.HeapCheck = true
+	if _, err := find.Find(t.Context(), config(gcctest.File(t, "testdata/freed.c", "-static")), nil, o); err == nil || !strings.Contains(err.Error(), "linked statically") {
+		t.Errorf("a static program: %v", err)
+	}
+}
+
 // forgetTraces removes the names of files from reports.
 func forgetTraces(list ...*find.Report) {
 	for _, r := range list {
@@ -219,13 +246,13 @@ func TestEnginesAgree(t *testing.T) {
 func TestBoundOfPCT(t *testing.T) {
 	r := find.Report{
 		Tried: 100, Threads: 3, Points: 50,
-		Counts: []find.Count{{Kind: find.Kind{Strategy: points.PCT2, Model: memmodel.SC}, Schedules: 100}},
+		Guarantees: []find.Guarantee{{Depth: 2, Points: 50, Schedules: 100}},
 	}
 	var text strings.Builder
 	if err := r.Write(&text); err != nil {
 		t.Fatal(err)
 	}
-	want := fmt.Sprintf("a bug of depth 2 would have been found with a probability of at least %.2g\n", 1-math.Pow(1-1./150, 100))
+	want := fmt.Sprintf("PCT of depth 2, in 100 schedules: a failure of that depth is found with a probability of at least %.2g, if there is one\n", 1-math.Pow(1-1./150, 100))
 	if !strings.HasSuffix(text.String(), want) {
 		t.Errorf("report\n%s\ndoes not end with %s", &text, want)
 	}

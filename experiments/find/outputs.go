@@ -68,12 +68,12 @@ type outputs struct {
 	expect     []byte
 	any        bool
 	serialRuns int
-	serial     []printed               // different outputs of the schedules without preemption
-	reference  *printed                // the only one of them
+	serial     []printed                 // different outputs of the schedules without preemption
+	reference  *printed                  // the only one of them
 	underSC    map[[sha256.Size]byte]int // schedules with each output
-	texts      []printed               // outputs under SC, up to outputsKept
+	texts      []printed                 // outputs under SC, up to outputsKept
 	runsSC     int
-	examined   bool                    // as many schedules as needed were executed under SC
+	examined   bool                      // as many schedules as needed were executed under SC
 	known      map[[sha256.Size]byte]int // places in the report's outputs
 }
 

@@ -34,7 +34,7 @@ const (
 func (s *search) numberedSchedule(n int) *schedule {
 	seed := rand.Mix(s.seedBase() ^ uint64(n))
 	if n < s.outputs.serialRuns {
-		return &schedule{number: n, kind: Kind{Strategy: points.Serial}, seed: seed, limits: s.limits}
+		return &schedule{number: n, kind: Kind{Strategy: points.Serial}, seed: seed, limits: s.limits, mutexes: s.mutexes}
 	}
 	return s.scheduleOf(n, s.kindOf(n-s.outputs.serialRuns, s.options.Models), seed)
 }
@@ -42,7 +42,7 @@ func (s *search) numberedSchedule(n int) *schedule {
 // scheduleOf makes a schedule of a kind.
 func (s *search) scheduleOf(n int, kind Kind, seed uint64) *schedule {
 	x := &schedule{
-		number: n, kind: kind, seed: seed, limits: s.limits,
+		number: n, kind: kind, seed: seed, limits: s.limits, mutexes: s.mutexes,
 		at: s.points.at, stops: s.points.stops, estimate: points.Estimate{Points: s.most},
 	}
 	if kind.Focused && len(s.points.focuses) > 0 {

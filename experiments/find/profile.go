@@ -3,8 +3,10 @@ package find
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 
 	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/guest/kernel"
 	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/internal/rand"
 	"github.com/heddle-dmt/heddle/memmodel"
@@ -71,6 +73,9 @@ func (s *search) findPoints(ctx context.Context) error {
 	if !second {
 		return errOneThread.New(c.Args[0], s.report.Accepted)
 	}
+	if s.options.HeapCheck && isStatic(stage.m.Kernel().Tasks()[0].Process()) {
+		return errStatic.New(c.Args[0])
+	}
 	stage.keepStart()
 	s.points = decisionPoints{at: map[arch.Addr]accessKind{}, lines: map[uint64]*line{}}
 	if err := s.profile(ctx, &schedule{kind: Kind{Strategy: points.Turns}, limits: s.limits}); err != nil {
@@ -86,6 +91,18 @@ func (s *search) findPoints(ctx context.Context) error {
 	}
 	s.limits.points = hangFactor*s.most + hangPoints
 	return nil
+}
+
+// isStatic reports whether a process was started without a dynamic linker: its auxiliary vector, pairs of
+// words of 64 bits, has no address of one.
+func isStatic(p *kernel.Process) bool {
+	const base = 7 // AT_BASE
+	for v := p.Auxv(); len(v) >= 16; v = v[16:] {
+		if binary.LittleEndian.Uint64(v) == base {
+			return binary.LittleEndian.Uint64(v[8:]) == 0
+		}
+	}
+	return true
 }
 
 // profileSeeds sets the seeds of the first profiles apart from those of schedules.
@@ -130,6 +147,7 @@ func (s *search) profile(ctx context.Context, x *schedule) error {
 		s.most = max(s.most, stage.policy.Points())
 	}
 	s.report.Threads = max(s.report.Threads, stage.m.Kernel().Stats().Threads)
+	s.noteMutexes(found)
 	s.points.add(found.result())
 	s.points.chooseFocuses(stage.isOwn)
 	return nil

@@ -22,14 +22,18 @@ type failureKey struct {
 
 // keepFailure reports a failing schedule, and records it if it is the first with its failure.
 func (s *search) keepFailure(ctx context.Context, plan *schedule, x execution) error {
-	key := failureKey{x.failure, x.where}
+	where := x.where
+	if x.failure.Class == FailureLeak {
+		where = s.nameMutex(x.mutex)
+	}
+	key := failureKey{x.failure, where}
 	if i, known := s.failures[key]; known {
 		s.report.Failures[i].Schedules++
 		return nil
 	}
 	s.failures[key] = len(s.report.Failures)
 	f := Found{
-		Failure: x.failure, Where: x.where, Number: plan.number + 1, Kind: plan.kind, Switches: x.switches,
+		Failure: x.failure, Where: where, Number: plan.number + 1, Kind: plan.kind, Switches: x.switches,
 		Recorded: plan.number + 1, Schedules: 1, Trace: traceName(s.options.Trace, len(s.report.Failures)),
 	}
 	if x.failure == wrongOutput {
@@ -131,13 +135,17 @@ func (s *search) verify(ctx context.Context, trace []byte, path string, want mac
 	}
 	var stdout, stderr bytes.Buffer
 	c.Stdout, c.Stderr = &stdout, &stderr
-	r, err := machine.Run(ctx, c, machine.Isolated())
+	watch := &leaks{mutexes: s.mutexes}
+	r, err := machine.Run(ctx, c, machine.Isolated(), machine.WithHook(watch))
 	if err != nil {
 		return err
 	}
 	got, failed := r.Failure(stderr.Bytes())
 	if r.Outcome == machine.OutcomeExit && (!failed || r.ExitCode == s.report.Accepted) && newPrinted(stdout.Bytes()) == wrong {
 		got = wrongOutput
+	}
+	if r.Outcome == machine.OutcomeExit && watch.leaked != 0 && want.Class == FailureLeak {
+		got = want
 	}
 	if got != want {
 		return errUnstable.New(want, "replay", got)
@@ -149,7 +157,7 @@ func (s *search) verify(ctx context.Context, trace []byte, path string, want mac
 // mostly ones with very many switches, cannot be repeated in other orders: then one of the next schedules
 // that fail in the same way is shortened.
 func (s *search) shorten(ctx context.Context, f *Found, plan *schedule, x execution) error {
-	if s.options.Minimize == 0 {
+	if s.options.Minimize == 0 || f.Failure.Class == FailureLeak {
 		return nil
 	}
 	if err := s.shortenTrace(ctx, f); err != nil || f.Shortest == nil || f.Shortest.Reproduced || plan.kind.Strategy == points.Serial {

@@ -4,14 +4,12 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"slices"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/heddle-dmt/heddle/experiments/minimize"
 	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/memmodel"
-	"github.com/heddle-dmt/heddle/sched/points"
 )
 
 // Report is the result of a search.
@@ -29,6 +27,8 @@ type Report struct {
 	// Counts has the numbers of schedules of each kind, in the order in which the kinds have their
 	// turns.
 	Counts []Count
+	// Guarantees are those of PCT for failures of depth 2 and 3.
+	Guarantees []Guarantee
 	// Outputs are the different standard outputs of schedules, in the order in which they were first seen, up to a
 	// number; OtherOutputs is the number of schedules that ended with others.
 	Outputs      []Output
@@ -100,7 +100,7 @@ func (r *Report) Write(w io.Writer) error {
 		}
 	}
 	if len(r.Failures) == 0 {
-		print("no failure found")
+		print("no failure in %d schedules", r.Tried)
 	}
 	for i := range r.Failures {
 		if err == nil {
@@ -192,18 +192,25 @@ func (r *Report) writeCounts(w io.Writer) error {
 	return err
 }
 
-// bounds says of which bugs the schedules of PCT would have found one, and with which probability: the
-// theorem of Burckhardt and others holds under sequential consistency.
+// bounds says with which probability the schedules of PCT would have found a failure: the theorem of Burckhardt
+// and others, 1/(n k^(d-1)) for a failure of depth d, holds under sequential consistency for schedules whose k
+// is not less than the number of points of a run.
 func (r *Report) bounds() (list []string) {
-	for depth, strategy := range map[int]string{2: points.PCT2, 3: points.PCT3} {
-		i := slices.IndexFunc(r.Counts, func(c Count) bool { return c.Kind == Kind{Strategy: strategy} })
-		if i < 0 || r.Points == 0 {
+	for _, g := range r.Guarantees {
+		if g.Schedules == 0 || r.Points == 0 {
 			continue
 		}
-		one := 1 / (float64(r.Threads) * math.Pow(float64(r.Points), float64(depth-1)))
-		all := -math.Expm1(float64(r.Counts[i].Schedules) * math.Log1p(-one))
-		list = append(list, fmt.Sprintf("a bug of depth %d would have been found with a probability of at least %.2g", depth, all))
+		one := 1 / (float64(r.Threads) * math.Pow(float64(g.Points), float64(g.Depth-1)))
+		all := -math.Expm1(float64(g.Schedules) * math.Log1p(-one))
+		list = append(list, fmt.Sprintf("PCT of depth %d, in %d schedules: a failure of that depth is found with a probability of at least %.2g, if there is one", g.Depth, g.Schedules, all))
 	}
-	slices.Sort(list)
 	return list
+}
+
+// Guarantee is a number of schedules for which PCT has its guarantee.
+type Guarantee struct {
+	// Depth is that of the failures, Points the number k of points among which the schedules have drawn.
+	Depth     int
+	Points    uint64
+	Schedules int
 }

@@ -41,7 +41,9 @@ type stage struct {
 	root, executable string
 	files            map[string]*debuginfo.File
 	lastPlaces       []loader.Place
-	own      map[arch.Addr]bool // known answers of isOwn
+	leaks            leaks
+	own              map[arch.Addr]bool // known answers of isOwn
+	bias             uint64             // added to addresses in the program's file, if isOwn has met one
 }
 
 // started is the state of the streams at the start of the schedules.
@@ -66,7 +68,7 @@ func newStage(c machine.Config, profiles bool) (*stage, error) {
 		s.closeLog()
 		return nil, err
 	}
-	s.m = m
+	s.m, s.leaks.m = m, m
 	return s, nil
 }
 
@@ -117,13 +119,24 @@ func (s *stage) runToSecondThread(ctx context.Context) (bool, error) {
 // keepStart keeps the machine's state, from which all schedules start.
 func (s *stage) keepStart() { s.start = s.m.Snapshot() }
 
+// functionAt names the function of an instruction.
+func (s *stage) functionAt(pc arch.Addr) string {
+	places := s.start.Kernel().Tasks()[0].Process().Places(s.unwinder, arch.Regs{RIP: uint64(pc)}, 1)
+	if len(places) == 0 {
+		return ""
+	}
+	return places[0].Function
+}
+
 // isOwn reports whether an instruction is of the program's own file.
 func (s *stage) isOwn(pc arch.Addr) bool {
 	own, known := s.own[pc]
 	if !known {
 		process := s.start.Kernel().Tasks()[0].Process()
 		places := process.Places(s.unwinder, arch.Regs{RIP: uint64(pc)}, 1)
-		own = len(places) > 0 && places[0].Path == process.Executable()
+		if own = len(places) > 0 && places[0].Path == process.Executable(); own {
+			s.bias = places[0].Bias
+		}
 		s.own[pc] = own
 	}
 	return own
@@ -138,6 +151,7 @@ type schedule struct {
 	limits   limits
 	at       map[arch.Addr]accessKind // the points at which it decides
 	stops    []arch.Addr              // all points that are known: a set that only grows
+	mutexes  []arch.Addr              // that are known
 }
 
 // limits bound an execution, counted from the start of the schedules. After half of one of them
@@ -152,7 +166,7 @@ func (s *stage) begin(x *schedule) {
 		s.stderr.Truncate(s.started.stderr)
 	}
 	bounds := points.Bounds{Points: x.limits.points / 8, Instructions: x.limits.instructions / 8}
-	s.lastPlaces = nil
+	s.lastPlaces, s.leaks.mutexes, s.leaks.leaked = nil, x.mutexes, 0
 	s.policy = points.NewPolicy(points.New(x.kind.Strategy, x.seed, x.estimate), bounds)
 	s.commits.begin(x.seed)
 	s.follows = x.kind.Strategy == points.POS
@@ -211,6 +225,8 @@ func (s *stage) failure(accepted int) (f machine.Failure, failed bool, err error
 		}
 		if r.ExitCode, r.Signal = s.m.Kernel().Status(); r.Signal != 0 {
 			r.Outcome = machine.OutcomeSignal
+		} else if s.leaks.leaked != 0 {
+			return machine.Failure{Class: FailureLeak}, true, nil
 		} else if r.ExitCode == accepted {
 			return f, false, nil
 		}
@@ -296,6 +312,9 @@ func (s *stage) AfterQuantum(t *kernel.Task, stop arch.Stop) {
 	var r arch.Regs
 	s.m.CPU().Regs(&r)
 	s.notePlaces(t, stop, &r)
+	if stop.Reason == arch.StopSyscall {
+		s.leaks.check(t, r.GPR[arch.RAX])
+	}
 	if s.profiled == nil || stop.Reason != arch.StopSyscall {
 		return
 	}
