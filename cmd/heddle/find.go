@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -13,6 +14,7 @@ import (
 	"github.com/heddle-dmt/heddle/experiments/find"
 	"github.com/heddle-dmt/heddle/internal/cli"
 	"github.com/heddle-dmt/heddle/memmodel"
+	"github.com/heddle-dmt/heddle/sched/points"
 )
 
 // exitFound is the exit status of `heddle find` when a schedule fails.
@@ -65,6 +67,7 @@ func (f *findFlags) define(flags *pflag.FlagSet) {
 	flags.IntVar(&f.options.Schedules, "schedules", find.DefaultSchedules, "try at most `N` schedules")
 	flags.DurationVar(&f.options.Time, "time", 0, "end the search after `DURATION`, like 90s or 2h; where it ends depends on the host's speed; 0: no limit")
 	flags.StringSliceVar(&f.models, "model", []string{memmodel.SC.String(), memmodel.TSO.String()}, "memory `MODELS` that take turns: "+strings.Join(memmodel.Names(), ", "))
+	flags.StringSliceVar(&f.options.Strategies, "strategy", nil, "`STRATEGIES` that take turns (default all): "+strings.Join(points.Names(), ", "))
 	flags.StringVar(&f.expect, "expect", "", "`FILE` with the right output: a run that prints another one fails")
 	flags.BoolVar(&f.options.AnyOutput, "any-output", false, "no output is a failure")
 	flags.BoolVar(&f.options.HeapCheck, "heap-check", false, "fail at overflows of allocated memory, uses of freed memory and double frees")
@@ -93,6 +96,11 @@ func (f *findFlags) check() error {
 			return errFlag.New("model", quote(name), strings.Join(memmodel.Names(), ", "))
 		}
 		o.Models = append(o.Models, model)
+	}
+	for _, name := range o.Strategies {
+		if !slices.Contains(points.Names(), name) {
+			return errFlag.New("strategy", quote(name), strings.Join(points.Names(), ", "))
+		}
 	}
 	if f.expect != "" {
 		var err error

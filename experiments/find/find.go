@@ -54,6 +54,8 @@ type Options struct {
 	Time time.Duration
 	// Models are the memory models that take turns, one or more.
 	Models []memmodel.Model
+	// Strategies are those of package points that take turns; empty: all that it names.
+	Strategies []string
 	// Workers is the number of schedules that are executed at the same time; no result depends on it.
 	Workers int
 	// Expect is the right standard output; nil: outputs are compared with each other (type outputs).
@@ -94,8 +96,9 @@ type search struct {
 	profiler *stage
 	workers  []worker
 	outputs  outputs
-	mutexes  []arch.Addr        // that were found, in ascending order
-	drawn    [2]map[uint64]int  // schedules of PCT2 and PCT3 for each number of points among which they draw
+	mutexes  []arch.Addr       // that were found, in ascending order
+	drawn    [2]map[uint64]int // schedules of PCT2 and PCT3 for each number of points among which they draw
+	planner  planner
 	failures map[failureKey]int // places in the report's failures
 	report   Report
 }
@@ -130,6 +133,7 @@ func Find(ctx context.Context, c machine.Config, stdin io.Reader, o Options) (*R
 		}
 	}
 	s.report.isOfAll = o.All
+	s.planner = newPlanner(&s.options)
 	defer s.close()
 	err := s.carryOut(limited)
 	if isEndOf(limited, err) {
@@ -231,6 +235,7 @@ func (s *search) noteResult(ctx context.Context, plan *schedule, x execution) (d
 	s.report.Tried++
 	s.report.Points = max(s.report.Points, x.points)
 	s.noteKind(plan.kind)
+	s.planner.noteResult(plan, x.newPairs, x.observed)
 	if i := slices.Index([]string{points.PCT2, points.PCT3}, plan.kind.Strategy); i >= 0 && plan.kind == (Kind{Strategy: plan.kind.Strategy}) {
 		if s.drawn[i] == nil {
 			s.drawn[i] = map[uint64]int{}
@@ -281,6 +286,14 @@ type execution struct {
 	points, switches uint64
 	instructions     uint64 // of the whole run
 	printed          printed
+	newPairs         []switchPair
+	observed         *points.Observation
+}
+
+// isSame reports whether two executions have the same result.
+func (x execution) isSame(as execution) bool {
+	return x.failed == as.failed && x.failure == as.failure && x.where == as.where && x.mutex == as.mutex &&
+		x.points == as.points && x.switches == as.switches && x.instructions == as.instructions && x.printed == as.printed
 }
 
 // runBatch executes schedules, and returns the results up to the first that fails, unless all are asked for,
@@ -370,7 +383,7 @@ func (s *search) finish(ctx context.Context, stage *stage, plan *schedule) (x ex
 		return x, err
 	}
 	x = execution{done: true, points: stage.policy.Points(), switches: stage.policy.Switches(), instructions: stage.m.Instructions()}
-	x.printed = newPrinted(stage.stdout.Bytes())
+	x.printed, x.newPairs, x.observed = newPrinted(stage.stdout.Bytes()), stage.newPairs, stage.policy.Observed()
 	x.failure, x.failed, err = stage.failure(s.report.Accepted)
 	if err == nil && !x.failed && s.outputs.isWrong(stage.stdout.Bytes()) {
 		x.failure, x.failed = wrongOutput, true

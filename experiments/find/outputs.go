@@ -94,6 +94,9 @@ const (
 // chooseSerial sets the number of schedules without preemption of a program, by its length in instructions.
 func (o *outputs) chooseSerial(length uint64) {
 	o.underSC, o.known = map[[sha256.Size]byte]int{}, map[[sha256.Size]byte]int{}
+	if o.any || o.expect != nil {
+		return
+	}
 	o.serialRuns = min(mostSerial, 1+int(serialInstructions/(1+length)))
 }
 
@@ -177,7 +180,7 @@ func (s *search) examineSC(ctx context.Context) error {
 		var list []*schedule
 		for i := n; i < min(n+mostBatch, examinedSC); i++ {
 			seed := rand.Mix(s.seedBase() ^ uint64(i) ^ examineSeeds)
-			list = append(list, s.scheduleOf(-1, s.kindOf(i, []memmodel.Model{memmodel.SC}), seed))
+			list = append(list, s.scheduleOf(-1, s.planner.kindInTurn(i, []memmodel.Model{memmodel.SC}), seed))
 		}
 		results, err := s.runBatch(ctx, list, true)
 		if err != nil {

@@ -77,7 +77,7 @@ func (s *search) findPoints(ctx context.Context) error {
 		return errStatic.New(c.Args[0])
 	}
 	stage.keepStart()
-	s.points = decisionPoints{at: map[arch.Addr]accessKind{}, lines: map[uint64]*line{}}
+	s.points = decisionPoints{at: map[arch.Addr]accessKind{}, lines: map[uint64]*line{}, creators: map[arch.ThreadID]arch.ThreadID{}}
 	if err := s.profile(ctx, &schedule{kind: Kind{Strategy: points.Turns}, limits: s.limits}); err != nil {
 		return err
 	}
@@ -105,6 +105,9 @@ func isStatic(p *kernel.Process) bool {
 	return true
 }
 
+// refineSeeds sets the seeds of profiles after a batch apart from those of schedules.
+const refineSeeds = 1 << 61
+
 // profileSeeds sets the seeds of the first profiles apart from those of schedules.
 const profileSeeds = 1 << 63
 
@@ -115,7 +118,8 @@ const mostProfiles = 24
 func (s *search) refinePoints(ctx context.Context, first, number int) error {
 	for n := range s.numberOfProfiles(min(number, mostProfiles)) {
 		// All strategies and both ways to decide have their turn.
-		x := s.numberedSchedule(s.outputs.serialRuns + first + n*len(s.options.Models))
+		kind := s.planner.kindInTurn(first+n*len(s.options.Models), s.options.Models)
+		x := s.scheduleOf(-1, kind, rand.Mix(s.seedBase()^uint64(first+n)^refineSeeds))
 		if err := s.profile(ctx, x); err != nil {
 			return err
 		}
@@ -150,5 +154,6 @@ func (s *search) profile(ctx context.Context, x *schedule) error {
 	s.noteMutexes(found)
 	s.points.add(found.result())
 	s.points.chooseFocuses(stage.isOwn)
+	s.planner.isOwn = stage.isOwn
 	return nil
 }

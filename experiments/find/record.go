@@ -91,7 +91,7 @@ func (s *search) recordSchedule(ctx context.Context, plan *schedule, want execut
 	if want.failure == wrongOutput && !got.failed { // by comparison with other schedules
 		got.failed, got.failure = true, wrongOutput
 	}
-	if got != want {
+	if !got.isSame(want) {
 		return nil, errUnstable.New(want.failure, "recording", got.failure)
 	}
 	if _, err := stage.m.Finish(); err != nil {
@@ -165,7 +165,7 @@ func (s *search) shorten(ctx context.Context, f *Found, plan *schedule, x execut
 	}
 	var list []*schedule
 	for n := range othersShortened {
-		list = append(list, s.numberedSchedule(plan.number+1+n))
+		list = append(list, s.planSchedule(plan.number+1+n))
 	}
 	results, err := s.runBatch(ctx, list, true)
 	if err != nil {

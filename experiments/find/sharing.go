@@ -20,10 +20,15 @@ type decisionPoints struct {
 	// them that instructions of the program's own file access.
 	lines               map[uint64]*line
 	focuses, ownFocuses []*line
+	// operations are the numbers of accesses of each thread to all lines, and creators the threads by which
+	// threads are created.
+	operations map[arch.ThreadID]uint64
+	creators   map[arch.ThreadID]arch.ThreadID
 }
 
 // line is shared memory: the instructions that access it, and how often each thread does.
 type line struct {
+	number     uint64
 	at         map[arch.Addr]accessKind
 	operations map[arch.ThreadID]uint64
 	total      uint64
@@ -52,7 +57,7 @@ func (d *decisionPoints) add(more *decisionPoints) {
 	for n, l := range more.lines {
 		known := d.lines[n]
 		if known == nil {
-			known = &line{at: map[arch.Addr]accessKind{}}
+			known = &line{number: n, at: map[arch.Addr]accessKind{}}
 			d.lines[n] = known
 		}
 		addAccesses(known.at, l.at)
@@ -61,6 +66,13 @@ func (d *decisionPoints) add(more *decisionPoints) {
 		}
 	}
 	d.stops = slices.Sorted(maps.Keys(d.at))
+	maps.Copy(d.creators, more.creators)
+	d.operations = map[arch.ThreadID]uint64{}
+	for _, l := range d.lines {
+		for t, n := range l.operations {
+			d.operations[t] += n
+		}
+	}
 }
 
 func addAccesses(to, more map[arch.Addr]accessKind) {
@@ -94,15 +106,17 @@ func (d *decisionPoints) chooseFocuses(isOwn func(arch.Addr) bool) {
 // memory and then creates a thread that reads it has no other order.
 // Threads of different processes share no memory here.
 type sharing struct {
-	births  []birth
-	ages    map[arch.ThreadID]uint32 // births of the list, for look-up only
-	pages   map[uint64]*usedMemory
-	cells   map[uint64]*usedCell // nil in the first execution
-	calls   map[arch.Addr]bool
-	process uint64 // of the thread that runs, in the bits above those of addresses
-	thread  arch.ThreadID
-	recent  [1 << 12]recentUse
-	known   [1 << 10]knownPage
+	births []birth
+	ages   map[arch.ThreadID]uint32 // births of the list, for look-up only
+	pages  map[uint64]*usedMemory
+	cells  map[uint64]*usedCell // nil in the first execution
+	calls  map[arch.Addr]bool
+	// creators has, for each thread, the one that ran when it was first seen.
+	creators map[arch.ThreadID]arch.ThreadID
+	process  uint64 // of the thread that runs, in the bits above those of addresses
+	thread   arch.ThreadID
+	recent   [1 << 12]recentUse
+	known    [1 << 10]knownPage
 }
 
 // knownPage is an answer of isInShared: one more than the number of a page, and whether it is shared.
@@ -139,7 +153,7 @@ type usedCell struct {
 }
 
 func newSharing() *sharing {
-	return &sharing{ages: map[arch.ThreadID]uint32{}, pages: map[uint64]*usedMemory{}, calls: map[arch.Addr]bool{}}
+	return &sharing{ages: map[arch.ThreadID]uint32{}, pages: map[uint64]*usedMemory{}, calls: map[arch.Addr]bool{}, creators: map[arch.ThreadID]arch.ThreadID{}}
 }
 
 // beginSecond begins the second execution.
@@ -155,6 +169,9 @@ func (s *sharing) noteThread(t arch.ThreadID) {
 	if _, known := s.ages[t]; !known {
 		s.births = append(s.births, t)
 		s.ages[t] = uint32(len(s.births))
+		if s.thread != 0 {
+			s.creators[t] = s.thread
+		}
 	}
 }
 
@@ -274,7 +291,7 @@ func (s *sharing) noteCall(at arch.Addr) { s.calls[at] = true }
 
 // result returns the points after the second execution.
 func (s *sharing) result() *decisionPoints {
-	d := &decisionPoints{at: map[arch.Addr]accessKind{}, lines: map[uint64]*line{}}
+	d := &decisionPoints{at: map[arch.Addr]accessKind{}, lines: map[uint64]*line{}, creators: s.creators}
 	for n, m := range s.cells {
 		if !s.isShared(&m.usedMemory) {
 			continue

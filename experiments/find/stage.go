@@ -3,6 +3,7 @@ package find
 import (
 	"bytes"
 	"context"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -34,8 +35,13 @@ type stage struct {
 	profiled *sharing // nil unless the execution looks for points
 	log      *memlog.Buffer
 	last     pointReached
+	plan     *schedule
 	follows  bool // sees the operands of the next instructions
-	unwinder *loader.Unwinder
+	// switchedAt is the instruction before which the last quantum ended, or 0, and newPairs are the pairs of
+	// instructions at which threads have switched and that are not known.
+	switchedAt arch.Addr
+	newPairs   []switchPair
+	unwinder   *loader.Unwinder
 	// Of the program and its files, to say where it fails; lastPlaces is the stack at the last stop at which the
 	// run may have ended.
 	root, executable string
@@ -152,6 +158,9 @@ type schedule struct {
 	at       map[arch.Addr]accessKind // the points at which it decides
 	stops    []arch.Addr              // all points that are known: a set that only grows
 	mutexes  []arch.Addr              // that are known
+	lines    map[uint64]*line         // shared memory
+	selected uint64                   // the line whose operations are selected; 0: those of all lines are
+	pairs    map[switchPair]bool      // that are known, or nil
 }
 
 // limits bound an execution, counted from the start of the schedules. After half of one of them
@@ -168,8 +177,9 @@ func (s *stage) begin(x *schedule) {
 	bounds := points.Bounds{Points: x.limits.points / 8, Instructions: x.limits.instructions / 8}
 	s.lastPlaces, s.leaks.mutexes, s.leaks.leaked = nil, x.mutexes, 0
 	s.policy = points.NewPolicy(points.New(x.kind.Strategy, x.seed, x.estimate), bounds)
-	s.commits.begin(x.seed)
-	s.follows = x.kind.Strategy == points.POS
+	s.commits.begin(x.seed, x.estimate.Points)
+	s.plan, s.switchedAt, s.newPairs = x, 0, nil
+	s.follows = slices.Contains([]string{points.POS, points.SURW, points.RFF}, x.kind.Strategy)
 	s.m.Cluster().SwitchPolicy(s.policy)
 	s.at = x.at
 	// Changes of breakpoints take long: the machine stops at the points of all schedules.
@@ -241,6 +251,10 @@ func (s *stage) EngineStarts(t *kernel.Task) machine.Reaction {
 		s.profiled.beginThread(t)
 	}
 	s.last = pointReached{pc: s.m.CPU().PC()}
+	if s.switchedAt != 0 {
+		s.noteSwitch(switchPair{s.switchedAt, s.last.pc})
+		s.switchedAt = 0
+	}
 	return machine.Proceed
 }
 
@@ -271,7 +285,11 @@ func (s *stage) EngineStopped(t *kernel.Task, stop arch.Stop) machine.Reaction {
 	if !isPoint || repeats {
 		return machine.Proceed
 	}
-	if s.policy.AtPoint(s.m.Cluster(), t.ID(), s.operation(kind), kind.hasParts()) || s.commits.isDue(s.m) {
+	if s.policy.AtPoint(s.m.Cluster(), t.ID(), s.operation(t, pc, kind), kind.hasParts()) {
+		s.switchedAt = pc
+		return machine.EndQuantum
+	}
+	if s.commits.isDue(s.m) {
 		return machine.EndQuantum
 	}
 	return machine.ResumeEngine
@@ -288,14 +306,33 @@ func (s *stage) takeLog() {
 	}
 }
 
-// operation returns the access that the loaded thread makes next, if the strategy needs it.
-func (s *stage) operation(kind accessKind) (o points.Operation) {
+// switchPair is a place where a thread was preempted and the place at which the next one continued.
+type switchPair struct{ from, to arch.Addr }
+
+// mostNewPairs is the number of new pairs of a schedule that are kept.
+const mostNewPairs = 64
+
+func (s *stage) noteSwitch(x switchPair) {
+	if len(s.newPairs) < mostNewPairs && s.plan.pairs != nil && !s.plan.pairs[x] && !slices.Contains(s.newPairs, x) {
+		s.newPairs = append(s.newPairs, x)
+	}
+}
+
+// operation returns the access to shared memory that the loaded thread makes next, if the strategy needs it.
+func (s *stage) operation(t *kernel.Task, pc arch.Addr, kind accessKind) (o points.Operation) {
 	if !s.follows || kind == calls {
 		return o
 	}
+	o.PC = pc
+	process := uint64(t.Process().PID()) << 48
 	for _, x := range s.m.CPU().Operands() {
-		o.Writes = o.Writes || x.Write
-		o.Addr = x.Addr / points.CellSize
+		n := process | uint64(x.Addr)/lineSize
+		if s.plan.lines[n] == nil {
+			continue
+		}
+		o.Writes, o.Reads = o.Writes || x.Write, o.Reads || !x.Write
+		o.Addr, o.Exact = x.Addr/points.CellSize, x.Addr
+		o.Selected = o.Selected || s.plan.selected == 0 || s.plan.selected == n
 	}
 	return o
 }
