@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/heddle-dmt/heddle/experiments/find/campaign"
 	"github.com/heddle-dmt/heddle/experiments/sweep"
 	"github.com/heddle-dmt/heddle/experiments/sweep/table"
 	"github.com/heddle-dmt/heddle/internal/errs"
@@ -26,7 +27,7 @@ func (a *app) experimentCommand() *cobra.Command {
 		Args:  ofCommands,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(a.experimentRunCommand(), a.experimentTableCommand(), a.experimentValidateCommand(), a.experimentInitCommand())
+	c.AddCommand(a.experimentRunCommand(), a.experimentTableCommand(), a.experimentValidateCommand(), a.experimentInitCommand(), a.campaignCommand())
 	return c
 }
 
@@ -44,6 +45,27 @@ command continues where it stopped.`,
 	addStoreFlag(c, &o)
 	c.Flags().IntVar(&o.Workers, "workers", 0, "`N` runs at a time (default: the file's value, or one for each processor)")
 	c.Flags().BoolVar(&o.Again, "again", false, "carry out what is stored too, and compare")
+	return c
+}
+
+func (a *app) campaignCommand() *cobra.Command {
+	var plot string
+	c := &cobra.Command{
+		Use:   "campaign FILE.yaml",
+		Short: "Compare strategies of heddle find on programs that fail",
+		Long: `Compare strategies of heddle find: each searches each program several times. Results
+are stored as searches end, and the same command continues where it stopped. Tables
+of the schedules to the first failure and of log-rank tests are printed.`,
+		Args: oneFile,
+		RunE: func(c *cobra.Command, args []string) error {
+			err := campaign.Main(c.Context(), args[0], plot, a.stdout, a.stderr)
+			if status, ok := interrupted(c.Context()); ok && errors.Is(err, context.Canceled) {
+				a.status, err = status, nil
+			}
+			return err
+		},
+	}
+	c.Flags().StringVar(&plot, "plot", "", "write a plot of the failures found over schedules to `FILE.svg`")
 	return c
 }
 

@@ -75,6 +75,8 @@ type Options struct {
 	// Progress, when set, is called after each batch of schedules, with the numbers of schedules and of
 	// instructions at which they decide.
 	Progress func(tried, instructions int)
+
+	modelNames []string // of a flag
 }
 
 // Default values of options.

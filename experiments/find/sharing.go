@@ -34,6 +34,9 @@ type line struct {
 	total      uint64
 }
 
+// lineOf returns the number of the line of a cell, whose number has the process in its upper bits.
+func lineOf(cell uint64) uint64 { return cell / (lineSize / points.CellSize) }
+
 // lineSize is the size, in bytes, of a line of a processor's cache: variables of one object are
 // often in one.
 const lineSize = 64
@@ -296,10 +299,10 @@ func (s *sharing) result() *decisionPoints {
 		if !s.isShared(&m.usedMemory) {
 			continue
 		}
-		n /= lineSize / points.CellSize
+		n = lineOf(n)
 		l := d.lines[n]
 		if l == nil {
-			l = &line{at: map[arch.Addr]accessKind{}, operations: map[arch.ThreadID]uint64{}}
+			l = &line{number: n, at: map[arch.Addr]accessKind{}, operations: map[arch.ThreadID]uint64{}}
 			d.lines[n] = l
 		}
 		addAccesses(l.at, m.by)

@@ -326,7 +326,7 @@ func (s *stage) operation(t *kernel.Task, pc arch.Addr, kind accessKind) (o poin
 	o.PC = pc
 	process := uint64(t.Process().PID()) << 48
 	for _, x := range s.m.CPU().Operands() {
-		n := process | uint64(x.Addr)/lineSize
+		n := lineOf(process | uint64(x.Addr)/points.CellSize)
 		if s.plan.lines[n] == nil {
 			continue
 		}
