@@ -79,7 +79,11 @@ func (p *planner) kindInTurn(n int, models []memmodel.Model) Kind {
 	kind := Kind{Model: models[n%len(models)]}
 	n /= len(models)
 	kind.Strategy = p.strategies[n%len(p.strategies)]
-	kind.Focused = (n/len(p.strategies)+n%len(p.strategies))%2 == 1
+	round := n / len(p.strategies)
+	kind.Focused = (round+n%len(p.strategies))%2 == 1
+	if kind.Strategy == points.SURW { // most failures are of one object
+		kind.Focused = round%8 != 7
+	}
 	return kind
 }
 
@@ -215,12 +219,23 @@ func (p *planner) complete(x *schedule, threads int) {
 // seedBase sets the seeds of schedules apart from those of a search with another seed.
 func (s *search) seedBase() uint64 { return bits.RotateLeft64(s.config.Seed, 32) }
 
-// drawFocus draws the line at which a schedule decides: in three of four cases one that the program's own
+// drawFocus draws the line at which a schedule decides: in seven of eight cases one that the program's own
 // file accesses, since most failures are its own and not of libraries.
 func (s *search) drawFocus(draw rand.SplitMix) *line {
 	among := s.points.focuses
-	if len(s.points.ownFocuses) > 0 && draw.Below(4) > 0 {
+	if len(s.points.ownFocuses) > 0 && draw.Below(8) > 0 {
 		among = s.points.ownFocuses
 	}
-	return among[draw.Below(uint64(len(among)))]
+	sum := uint64(0)
+	for _, l := range among {
+		sum += l.weight
+	}
+	n := draw.Below(sum)
+	for _, l := range among {
+		if n < l.weight {
+			return l
+		}
+		n -= l.weight
+	}
+	panic("bug: a number that is not below the sum")
 }

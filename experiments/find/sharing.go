@@ -32,6 +32,7 @@ type line struct {
 	at         map[arch.Addr]accessKind
 	operations map[arch.ThreadID]uint64
 	total      uint64
+	weight     uint64 // in draws among lines
 }
 
 // lineOf returns the number of the line of a cell, whose number has the process in its upper bits.
@@ -84,8 +85,9 @@ func addAccesses(to, more map[arch.Addr]accessKind) {
 	}
 }
 
-// chooseFocuses chooses the lines at which schedules decide alone; isOwn reports whether an instruction is
-// of the program's own file.
+// chooseFocuses chooses the lines at which schedules decide alone, with weights: the number of threads besides one,
+// four times as much if the program's own file makes all accesses, twice if it makes stores. isOwn
+// reports whether an instruction is of this file.
 func (d *decisionPoints) chooseFocuses(isOwn func(arch.Addr) bool) {
 	d.focuses, d.ownFocuses = nil, nil
 	seen := map[string]bool{}
@@ -93,10 +95,28 @@ func (d *decisionPoints) chooseFocuses(isOwn func(arch.Addr) bool) {
 		l := d.lines[n]
 		if set := fmt.Sprint(slices.Sorted(maps.Keys(l.at))); !seen[set] {
 			seen[set] = true
-			d.focuses = append(d.focuses, l)
-			if slices.ContainsFunc(slices.Collect(maps.Keys(l.at)), isOwn) {
-				d.ownFocuses = append(d.ownFocuses, l)
+			own := 0
+			for pc, kind := range l.at {
+				if isOwn(pc) {
+					own |= 1
+					if kind&stores != 0 {
+						own |= 2
+					}
+				} else {
+					own |= 4
+				}
 			}
+			l.weight = uint64(max(1, len(l.operations)-1))
+			d.focuses = append(d.focuses, l)
+			switch own {
+			case 3: // all accesses are by the program's own file
+				l.weight *= 4
+			case 7:
+				l.weight *= 2
+			case 4:
+				continue
+			}
+			d.ownFocuses = append(d.ownFocuses, l)
 		}
 	}
 }

@@ -14,7 +14,8 @@ type surw struct {
 	draw     rand.Stream
 	left     map[arch.ThreadID]uint64 // for look-up only
 	creators map[arch.ThreadID]arch.ThreadID
-	seen     []arch.ThreadID // that exist
+	newest   arch.ThreadID   // the highest id of a thread so far: ids ascend
+	created  []arch.ThreadID // new threads
 	intended arch.ThreadID
 	yielded  arch.ThreadID
 }
@@ -47,15 +48,20 @@ func (s *surw) Choose(c *Choice) arch.ThreadID {
 // noteThreads notes the threads that exist. A new one of the intended thread's has the intended operation
 // with the probability that its share of them has.
 func (s *surw) noteThreads(runnable []arch.ThreadID) {
-	for _, t := range runnable {
-		if slices.Contains(s.seen, t) {
-			continue
-		}
-		s.seen = append(s.seen, t)
+	for i := len(runnable) - 1; i >= 0 && runnable[i] > s.newest; i-- {
+		s.created = append(s.created, runnable[i])
+	}
+	if len(s.created) == 0 {
+		return
+	}
+	slices.Sort(s.created)
+	s.newest = s.created[len(s.created)-1]
+	for _, t := range s.created {
 		if by, known := s.creators[t]; known && by == s.intended {
 			s.intended = s.drawThread([]arch.ThreadID{by, t})
 		}
 	}
+	s.created = s.created[:0]
 }
 
 // drawThread draws a thread in proportion to the operations that it and the threads that it creates have left.
@@ -65,7 +71,7 @@ func (s *surw) drawThread(among []arch.ThreadID) arch.ThreadID {
 		weights[i] = s.left[t]
 	}
 	for t, n := range s.left {
-		if slices.Contains(s.seen, t) {
+		if t <= s.newest {
 			continue
 		}
 		if i := slices.Index(among, s.ancestor(t)); i >= 0 {
@@ -92,7 +98,7 @@ func (s *surw) drawThread(among []arch.ThreadID) arch.ThreadID {
 func (s *surw) ancestor(t arch.ThreadID) arch.ThreadID {
 	for range len(s.creators) {
 		by, known := s.creators[t]
-		if !known || slices.Contains(s.seen, by) {
+		if !known || by <= s.newest {
 			return by
 		}
 		t = by
