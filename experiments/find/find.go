@@ -292,10 +292,11 @@ type execution struct {
 	observed         *points.Observation
 }
 
-// isSame reports whether two executions have the same result.
+// isSame reports whether two executions have the same result. The number of instructions is one for a hang.
 func (x execution) isSame(as execution) bool {
 	return x.failed == as.failed && x.failure == as.failure && x.where == as.where && x.mutex == as.mutex &&
-		x.points == as.points && x.switches == as.switches && x.instructions == as.instructions && x.printed == as.printed
+		x.points == as.points && x.switches == as.switches && x.printed == as.printed &&
+		(x.failure.Class != machine.FailureHang || x.instructions == as.instructions)
 }
 
 // runBatch executes schedules, and returns the results up to the first that fails, unless all are asked for,

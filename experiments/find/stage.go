@@ -48,6 +48,9 @@ type stage struct {
 	files            map[string]*debuginfo.File
 	lastPlaces       []loader.Place
 	leaks            leaks
+	// exited: the execution is over where the program exits with a status.
+	exited bool
+	status int
 	own              map[arch.Addr]bool // known answers of isOwn
 	bias             uint64             // added to addresses in the program's file, if isOwn has met one
 }
@@ -175,6 +178,7 @@ func (s *stage) begin(x *schedule) {
 		s.stderr.Truncate(s.started.stderr)
 	}
 	bounds := points.Bounds{Points: x.limits.points / 8, Instructions: x.limits.instructions / 8}
+	s.exited = false
 	s.lastPlaces, s.leaks.mutexes, s.leaks.leaked = nil, x.mutexes, 0
 	s.policy = points.NewPolicy(points.New(x.kind.Strategy, x.seed, x.estimate), bounds)
 	s.commits.begin(x.seed, x.estimate.Points)
@@ -198,7 +202,7 @@ func (s *stage) run(ctx context.Context, x *schedule) error {
 		s.noteThreads()
 	}
 	fair := false
-	for n := 0; !s.m.Done(); n++ {
+	for n := 0; !s.m.Done() && !s.exited; n++ {
 		s.m.Step()
 		if s.profiled != nil {
 			s.noteThreads()
@@ -209,7 +213,7 @@ func (s *stage) run(ctx context.Context, x *schedule) error {
 			s.policy.BeFair()
 			s.commits.endDelays()
 		}
-		if !s.m.Done() && (ran > x.limits.instructions || asked > x.limits.points) {
+		if !s.m.Done() && !s.exited && (ran > x.limits.instructions || asked > x.limits.points) {
 			s.m.End(machine.OutcomeLimit)
 		}
 		if n%16 == 15 && ctx.Err() != nil {
@@ -229,11 +233,17 @@ func (s *stage) noteThreads() {
 // status of a run that does not fail, besides 0.
 func (s *stage) failure(accepted int) (f machine.Failure, failed bool, err error) {
 	r := machine.Result{Outcome: s.m.Outcome()}
+	if s.exited {
+		r.Outcome = machine.OutcomeExit
+	}
 	if r.Outcome == machine.OutcomeExit {
 		if why := s.m.Kernel().Fatal(); why != "" {
 			return f, false, errStopped.New(why)
 		}
-		if r.ExitCode, r.Signal = s.m.Kernel().Status(); r.Signal != 0 {
+		if r.ExitCode = s.status; !s.exited {
+			r.ExitCode, r.Signal = s.m.Kernel().Status()
+		}
+		if r.Signal != 0 {
 			r.Outcome = machine.OutcomeSignal
 		} else if s.leaks.leaked != 0 {
 			return machine.Failure{Class: FailureLeak}, true, nil
@@ -293,6 +303,22 @@ func (s *stage) EngineStopped(t *kernel.Task, stop arch.Stop) machine.Reaction {
 		return machine.EndQuantum
 	}
 	return machine.ResumeEngine
+}
+
+// EngineFinished implements machine.Hook: a schedule from a snapshot is over where its only process is about to exit, since
+// it takes long to take the process apart and to put it together again.
+func (s *stage) EngineFinished(t *kernel.Task, stop arch.Stop) machine.Reaction {
+	if s.start == nil || s.policy == nil || s.profiled != nil || stop.Reason != arch.StopSyscall {
+		return machine.Proceed
+	}
+	var r arch.Regs
+	s.m.CPU().Regs(&r)
+	if r.GPR[arch.RAX] != unix.SYS_EXIT_GROUP || s.m.Kernel().Stats().Processes > 1 {
+		return machine.Proceed
+	}
+	s.leaks.check(t, unix.SYS_EXIT_GROUP)
+	s.exited, s.status = true, int(r.GPR[arch.RDI]&0xff)
+	return machine.AbandonQuantum
 }
 
 // takeLog empties the engine's log, which it has although it is muted up to the start of the schedules.
