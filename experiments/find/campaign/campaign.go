@@ -325,7 +325,8 @@ func (c *Campaign) search(ctx context.Context, args []string, x Result) (Result,
 	return x, nil
 }
 
-// stored reads the results that are stored.
+// stored reads the results that are stored. It removes a part of a line at the end, of a search that was killed as it
+// was stored.
 func (c *Campaign) stored() (map[Result]Result, error) {
 	known := map[Result]Result{}
 	file, err := os.Open(c.Results)
@@ -336,12 +337,18 @@ func (c *Campaign) stored() (map[Result]Result, error) {
 		return nil, errResults.Wrap(err, c.Results)
 	}
 	defer file.Close()
-	lines := bufio.NewReader(file)
+	lines, length := bufio.NewReader(file), int64(0)
 	for {
 		line, err := lines.ReadBytes('\n')
-		if err == io.EOF {
-			return known, nil // a part of a line is of a search that was killed as it was stored
+		if err == io.EOF && len(line) == 0 {
+			return known, nil
 		}
+		if err == io.EOF {
+			if err = os.Truncate(c.Results, length); err == nil {
+				return known, nil
+			}
+		}
+		length += int64(len(line))
 		var r Result
 		if err == nil {
 			err = json.Unmarshal(line, &r)
