@@ -236,6 +236,7 @@ const schedulesPerProfile = 12
 func (s *search) noteResult(ctx context.Context, plan *schedule, x execution) (done bool, err error) {
 	s.report.Tried++
 	s.report.Points = max(s.report.Points, x.points)
+	s.report.Decisions += x.points
 	s.noteKind(plan.kind)
 	s.planner.noteResult(plan, x.newPairs, x.observed)
 	if i := slices.Index([]string{points.PCT2, points.PCT3}, plan.kind.Strategy); i >= 0 && plan.kind == (Kind{Strategy: plan.kind.Strategy}) {

@@ -140,7 +140,9 @@ func TestOutputOfPreemptionIsWrong(t *testing.T) {
 
 // Outputs that depend on the order of threads alone are not wrong.
 func TestOutputOfOrderIsNotWrong(t *testing.T) {
-	if r := searchSome(t, gcctest.File(t, "testdata/order.c"), 2); len(r.Failures) > 0 || len(r.Outputs) < 2 {
+	o := options(t, 2)
+	o.Schedules = 80
+	if r := search(t, gcctest.File(t, "testdata/order.c"), o); len(r.Failures) > 0 || len(r.Outputs) < 2 {
 		t.Errorf("%+v", *r)
 	}
 }
@@ -148,7 +150,7 @@ func TestOutputOfOrderIsNotWrong(t *testing.T) {
 // A search that does not end at a failure has both of a program that fails in two places, each once.
 func TestAllFailures(t *testing.T) {
 	o := options(t, 2)
-	o.Schedules, o.All, o.Minimize = 300, true, 50
+	o.Schedules, o.All, o.Minimize = 150, true, 50
 	r := search(t, gcctest.File(t, "testdata/twobugs.c"), o)
 	classes := map[string]int{}
 	for _, f := range r.Failures {
@@ -174,7 +176,7 @@ func TestLeakedLock(t *testing.T) {
 func TestHeapCheck(t *testing.T) {
 	program := gcctest.File(t, "testdata/freed.c")
 	o := options(t, 2)
-	o.Schedules, o.HeapCheck, o.All, o.Minimize = 300, true, true, 0
+	o.Schedules, o.HeapCheck, o.All, o.Minimize = 150, true, true, 0
 	r := search(t, program, o)
 	got := map[string]bool{}
 	for _, f := range r.Failures {

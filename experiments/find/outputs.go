@@ -174,9 +174,9 @@ func (s *search) isOfWeakModel(ctx context.Context, x *schedule, p printed) (boo
 	return o.underSC[p.sum] == 0 && len(o.underSC) <= outputsKept && unique <= mostUnique, nil
 }
 
-// examineSC executes schedules under SC for their outputs.
+// examineSC executes schedules under SC for their outputs, unless these are too many to be compared with.
 func (s *search) examineSC(ctx context.Context) error {
-	for n := 0; n < examinedSC; n += mostBatch {
+	for n := 0; n < examinedSC && len(s.outputs.underSC) <= outputsKept; n += mostBatch {
 		var list []*schedule
 		for i := n; i < min(n+mostBatch, examinedSC); i++ {
 			seed := rand.Mix(s.seedBase() ^ uint64(i) ^ examineSeeds)

@@ -160,7 +160,7 @@ func (s *search) shorten(ctx context.Context, f *Found, plan *schedule, x execut
 	if s.options.Minimize == 0 || f.Failure.Class == FailureLeak {
 		return nil
 	}
-	if err := s.shortenTrace(ctx, f); err != nil || f.Shortest == nil || f.Shortest.Reproduced || plan.kind.Strategy == points.Serial {
+	if err := s.shortenTrace(ctx, f, x.instructions); err != nil || f.Shortest == nil || f.Shortest.Reproduced || plan.kind.Strategy == points.Serial {
 		return err
 	}
 	var list []*schedule
@@ -184,7 +184,7 @@ func (s *search) shorten(ctx context.Context, f *Found, plan *schedule, x execut
 			return err
 		}
 		f.Recorded = list[i].number + 1
-		if err := s.shortenTrace(ctx, f); err != nil || f.Shortest.Reproduced {
+		if err := s.shortenTrace(ctx, f, other.instructions); err != nil || f.Shortest.Reproduced {
 			return err
 		}
 		if tries++; tries == mostTries {
@@ -200,9 +200,13 @@ const (
 	mostTries       = 4
 )
 
-// shortenTrace looks for a schedule that is shorter than the recorded one.
-func (s *search) shortenTrace(ctx context.Context, f *Found) error {
-	o := minimize.Options{Runs: s.options.Minimize, Right: minimize.Right{Status: s.report.Accepted}}
+// shortenedInstructions bounds the runs that look for a shorter schedule, but for a few, by their instructions.
+const shortenedInstructions = 300_000_000
+
+// shortenTrace looks for a schedule that is shorter than the recorded one, whose run has a number of instructions.
+func (s *search) shortenTrace(ctx context.Context, f *Found, instructions uint64) error {
+	runs := min(s.options.Minimize, 20+int(shortenedInstructions/(1+instructions)))
+	o := minimize.Options{Runs: runs, Right: minimize.Right{Status: s.report.Accepted}}
 	if f.Failure == wrongOutput {
 		if o.Right.Stdouts = s.outputs.rights(); o.Right.Stdouts == nil {
 			return nil

@@ -24,6 +24,8 @@ type Report struct {
 	// of decisions in a schedule, and Threads that of threads in a run.
 	Instructions, Threads int
 	Points                uint64
+	// Decisions is the number of decisions of all schedules.
+	Decisions uint64
 	// Counts has the numbers of schedules of each kind, in the order in which the kinds have their
 	// turns.
 	Counts []Count

@@ -51,8 +51,8 @@ type stage struct {
 	// exited: the execution is over where the program exits with a status.
 	exited bool
 	status int
-	own              map[arch.Addr]bool // known answers of isOwn
-	bias             uint64             // added to addresses in the program's file, if isOwn has met one
+	own    map[arch.Addr]bool // known answers of isOwn
+	bias   uint64             // added to addresses in the program's file, if isOwn has met one
 }
 
 // started is the state of the streams at the start of the schedules.

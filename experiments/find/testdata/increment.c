@@ -2,9 +2,12 @@
 #include <assert.h>
 #include <pthread.h>
 #include <stdio.h>
+#ifndef ROUNDS
+#define ROUNDS 3
+#endif
 static int counter;
 static void *count(void *arg) {
-	for (int i = 0; i < 3; i++) __asm__ volatile("addl $1, %0" : "+m"(counter));
+	for (int i = 0; i < ROUNDS; i++) __asm__ volatile("addl $1, %0" : "+m"(counter));
 	return arg;
 }
 int main(void) {
@@ -14,7 +17,7 @@ int main(void) {
 #ifdef PRINT
 	printf("%d\n", counter);
 #else
-	assert(counter == 6);
+	assert(counter == 2 * ROUNDS);
 #endif
 	return 0;
 }
