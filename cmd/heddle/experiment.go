@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/heddle-dmt/heddle/experiments/find/campaign"
+	"github.com/heddle-dmt/heddle/experiments/find"
 	"github.com/heddle-dmt/heddle/experiments/sweep"
 	"github.com/heddle-dmt/heddle/experiments/sweep/table"
 	"github.com/heddle-dmt/heddle/internal/errs"
@@ -58,7 +58,7 @@ are stored as searches end, and the same command continues where it stopped. Tab
 of the schedules to the first failure and of log-rank tests are printed.`,
 		Args: oneFile,
 		RunE: func(c *cobra.Command, args []string) error {
-			err := campaign.Main(c.Context(), args[0], plot, a.stdout, a.stderr)
+			err := find.Campaign(c.Context(), args[0], plot, a.stdout, a.stderr)
 			if status, ok := interrupted(c.Context()); ok && errors.Is(err, context.Canceled) {
 				a.status, err = status, nil
 			}

@@ -122,9 +122,12 @@ func Find(ctx context.Context, c machine.Config, stdin io.Reader, o Options) (*R
 	s := &search{config: c, options: o, outputs: outputs{expect: o.Expect, any: o.AnyOutput}, failures: map[failureKey]int{}}
 	s.config.Env = append(slices.Clone(c.Env), bindNow)
 	if o.HeapCheck {
-		if err := heapcheck.Use(&s.config); err != nil {
+		library, err := heapcheck.Library()
+		if err != nil {
 			return nil, err
 		}
+		s.config.Env = heapcheck.Preload(s.config.Env)
+		s.config.Mounts = append(slices.Clone(c.Mounts), machine.Mount{Host: library, Guest: heapcheck.GuestPath})
 	}
 	if stdin != nil {
 		s.input = &sharedInput{from: stdin}

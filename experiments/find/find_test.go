@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -189,6 +190,30 @@ func TestHeapCheck(t *testing.T) {
 	o.HeapCheck = true
 	if _, err := find.Find(t.Context(), config(gcctest.File(t, "testdata/freed.c", "-static")), nil, o); err == nil || !strings.Contains(err.Error(), "linked statically") {
 		t.Errorf("a static program: %v", err)
+	}
+}
+
+// TestCampaign: a campaign with two strategies has a line in its table for each, and continues from its results.
+func TestCampaign(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "small.yaml")
+	if err := os.WriteFile(file, []byte("programs: [{bug: stack}]\nstrategies: [walk, rff]\ntrials: 2\nschedules: 200\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	var first, again, progress strings.Builder
+	if err := find.Campaign(t.Context(), file, "", &first, &progress); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Count(progress.String(), "stack, "); got != 4 {
+		t.Errorf("%d searches:\n%s", got, &progress)
+	}
+	progress.Reset()
+	if err := find.Campaign(t.Context(), file, "", &again, &progress); err != nil || again.String() != first.String() || progress.Len() > 0 {
+		t.Errorf("%v: first\n%s\nagain\n%s%s", err, &first, &again, &progress)
+	}
+	for _, line := range []string{"walk", "rff"} {
+		if !regexp.MustCompile(`(?m)^stack +sc +` + line + ` +[0-9.]+ +[0-9.]+ +2 +2$`).MatchString(first.String()) {
+			t.Errorf("no line of %s:\n%s", line, &first)
+		}
 	}
 }
 

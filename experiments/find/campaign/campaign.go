@@ -2,7 +2,7 @@
 // of their own, until a schedule fails.
 //
 // A YAML file names programs, strategies, memory models and numbers of trials and schedules. Results are
-// added to a file as searches end, so that an interrupted campaign continues. From them are made a table
+// stored in a file as searches end, so that an interrupted campaign continues. From them are made a table
 // of schedules to the first failure, a comparison of strategies by survival analysis, and a plot of the
 // searches that have found a failure over schedules.
 //
@@ -13,22 +13,23 @@
 package campaign
 
 import (
-	"bufio"
+	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
-	"github.com/heddle-dmt/heddle/experiments/find"
 	"github.com/heddle-dmt/heddle/guest/programs/bugs"
 	"github.com/heddle-dmt/heddle/internal/errs"
-	"github.com/heddle-dmt/heddle/internal/machine"
+	"github.com/heddle-dmt/heddle/internal/outfile"
 	"github.com/heddle-dmt/heddle/internal/yamlfile"
 	"github.com/heddle-dmt/heddle/memmodel"
 	"github.com/heddle-dmt/heddle/sched/points"
@@ -71,8 +72,24 @@ type Campaign struct {
 	// .jsonl.
 	Results string `mapstructure:"results"`
 
-	dir string
+	dir    string
+	search Searcher
 }
+
+// Search is a search to carry out.
+type Search struct {
+	Args       []string
+	Strategies []string // none: all take turns
+	Models     []memmodel.Model
+	Seed       uint64
+	Schedules  int // at most
+	Workers    int
+	Outputs    bool // a wrong output is a failure as well
+}
+
+// Searcher carries out a search. It returns the number of schedules that were tried, and the class of the failure of the
+// last of them, or nothing if none failed.
+type Searcher func(ctx context.Context, s Search) (tried int, failure string, err error)
 
 // Program is a program that is searched: a bug of guest/programs/bugs with its argument N, or a command.
 type Program struct {
@@ -106,9 +123,9 @@ func (r Result) key() Result {
 // all is the name of the search in which all strategies take turns.
 const all = "all"
 
-// Load reads and checks a campaign's file.
-func Load(path string) (*Campaign, error) {
-	c := &Campaign{Strategies: []string{all}, Models: []string{"sc"}, Trials: 20, Schedules: find.DefaultSchedules, Seed: 1, Workers: 1}
+// Load reads and checks the file of a campaign whose searches a function carries out.
+func Load(path string, search Searcher) (*Campaign, error) {
+	c := &Campaign{search: search, Strategies: []string{all}, Models: []string{"sc"}, Trials: 20, Schedules: 10_000, Seed: 1, Workers: 1}
 	file, err := yamlfile.Load(path, c)
 	if err != nil {
 		return nil, err
@@ -134,7 +151,7 @@ func Load(path string) (*Campaign, error) {
 		}
 	}
 	for i, list := range c.Models {
-		if _, err := parseModels(list); err != nil {
+		if _, known := parseModels(list); !known {
 			return nil, file.Wrong(fmt.Sprintf("models[%d]", i), list, strings.Join(memmodel.Names(), ", ")+", or several joined by +")
 		}
 	}
@@ -148,8 +165,8 @@ func Load(path string) (*Campaign, error) {
 
 // Main carries out a campaign's file, writes its tables, and, if plot names a file, its plot. A line on each search that ends
 // goes to progress.
-func Main(ctx context.Context, path, plot string, out, progress io.Writer) error {
-	c, err := Load(path)
+func Main(ctx context.Context, path, plot string, search Searcher, out, progress io.Writer) error {
+	c, err := Load(path, search)
 	if err != nil {
 		return err
 	}
@@ -183,15 +200,15 @@ func (c *Campaign) resolve(path string) string {
 }
 
 // parseModels parses names of memory models that are joined by plus signs.
-func parseModels(text string) (list []memmodel.Model, err error) {
+func parseModels(text string) (list []memmodel.Model, known bool) {
 	for _, name := range strings.Split(text, "+") {
 		m, known := memmodel.Parse(name)
 		if !known {
-			return nil, fmt.Errorf("no memory model %q", name)
+			return nil, false
 		}
 		list = append(list, m)
 	}
-	return list, nil
+	return list, true
 }
 
 // prepare returns the name of a program, its arguments, and a digest of both and of its file.
@@ -199,8 +216,8 @@ func (c *Campaign) prepare(p Program) (name string, args []string, digest string
 	name = p.Name
 	args = slices.Clone(p.Command)
 	if p.Bug != "" {
-		if args, err = buildBug(p.Bug); err != nil {
-			return "", nil, "", errProgram.Wrap(err, p.Bug)
+		if args, err = buildBug(p.Bug); err != nil || args == nil {
+			return "", nil, "", errProgram.Wrap(cmp.Or(err, fs.ErrNotExist), p.Bug)
 		}
 		if p.N > 0 {
 			args = append(args, fmt.Sprint(p.N))
@@ -232,21 +249,16 @@ func buildBug(name string) ([]string, error) {
 			return []string{path}, err
 		}
 	}
-	return nil, fmt.Errorf("there is no program %s", name)
+	return nil, nil
 }
 
 // Run carries out the searches of which no result is stored, and returns all results. Say is called with a line
 // for each.
 func (c *Campaign) Run(ctx context.Context, say func(string)) ([]Result, error) {
-	known, err := c.stored()
+	known, text, err := c.stored()
 	if err != nil {
 		return nil, err
 	}
-	file, err := os.OpenFile(c.Results, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o666)
-	if err != nil {
-		return nil, errResults.Wrap(err, c.Results)
-	}
-	defer file.Close()
 	var list []Result
 	for _, p := range c.Programs {
 		name, args, digest, err := c.prepare(p)
@@ -256,11 +268,12 @@ func (c *Campaign) Run(ctx context.Context, say func(string)) ([]Result, error) 
 		for _, x := range c.searches(name, digest) {
 			r, stored := known[x]
 			if !stored {
-				if r, err = c.search(ctx, args, x); err != nil {
+				if r, err = c.searchFor(ctx, args, x); err != nil {
 					return list, err
 				}
 				line, _ := json.Marshal(r) // plain data
-				if _, err := file.Write(append(line, '\n')); err != nil {
+				text = append(append(text, line...), '\n')
+				if err := outfile.WriteBytes(c.Results, text); err != nil {
 					return list, errResults.Wrap(err, c.Results)
 				}
 				say(r.String())
@@ -295,67 +308,34 @@ func (c *Campaign) searches(name, digest string) (list []Result) {
 	return list
 }
 
-// search carries out a search.
-func (c *Campaign) search(ctx context.Context, args []string, x Result) (Result, error) {
-	dir, err := os.MkdirTemp("", "heddle-campaign")
-	if err != nil {
-		return x, errResults.Wrap(err, os.TempDir())
-	}
-	defer os.RemoveAll(dir)
-	config := machine.DefaultConfig()
-	config.Args, config.Seed = args, x.Seed
-	o := find.Options{Schedules: x.Limit, Workers: c.Workers, AnyOutput: !x.Outputs, Trace: filepath.Join(dir, "trace")}
+// searchFor carries out the search of a result.
+func (c *Campaign) searchFor(ctx context.Context, args []string, x Result) (Result, error) {
+	o := Search{Args: args, Seed: x.Seed, Schedules: x.Limit, Outputs: x.Outputs, Workers: c.Workers}
+	o.Models, _ = parseModels(x.Models) // Load has checked them
 	if x.Strategy != all {
 		o.Strategies = []string{x.Strategy}
 	}
-	if o.Models, err = parseModels(x.Models); err != nil {
-		return x, err
-	}
-	r, err := find.Find(ctx, config, nil, o)
-	if err != nil {
-		return x, err
-	}
-	if r.Ended != "" {
-		return x, context.Canceled
-	}
-	x.Schedules, x.Found = max(1, r.Tried), len(r.Failures) > 0
-	if x.Found {
-		x.Failure = r.Failures[0].Failure.Class
-	}
-	return x, nil
+	tried, failure, err := c.search(ctx, o)
+	x.Schedules, x.Found, x.Failure = max(1, tried), failure != "", failure
+	return x, err
 }
 
-// stored reads the results that are stored. It removes a part of a line at the end, of a search that was killed as it
-// was stored.
-func (c *Campaign) stored() (map[Result]Result, error) {
-	known := map[Result]Result{}
-	file, err := os.Open(c.Results)
+// stored reads the results that are stored, and the text of their file.
+func (c *Campaign) stored() (known map[Result]Result, text []byte, err error) {
+	known = map[Result]Result{}
+	text, err = os.ReadFile(c.Results)
 	if os.IsNotExist(err) {
-		return known, nil
+		return known, nil, nil
 	}
 	if err != nil {
-		return nil, errResults.Wrap(err, c.Results)
+		return nil, nil, errResults.Wrap(err, c.Results)
 	}
-	defer file.Close()
-	lines, length := bufio.NewReader(file), int64(0)
-	for {
-		line, err := lines.ReadBytes('\n')
-		if err == io.EOF && len(line) == 0 {
-			return known, nil
-		}
-		if err == io.EOF {
-			if err = os.Truncate(c.Results, length); err == nil {
-				return known, nil
-			}
-		}
-		length += int64(len(line))
+	for line := range bytes.Lines(text) {
 		var r Result
-		if err == nil {
-			err = json.Unmarshal(line, &r)
-		}
-		if err != nil {
-			return nil, errResults.Wrap(err, c.Results)
+		if err := json.Unmarshal(line, &r); err != nil {
+			return nil, nil, errResults.Wrap(err, c.Results)
 		}
 		known[r.key()] = r
 	}
+	return known, text, nil
 }

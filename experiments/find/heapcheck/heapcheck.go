@@ -11,7 +11,6 @@ import (
 
 	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/internal/gcc"
-	"github.com/heddle-dmt/heddle/internal/machine"
 )
 
 var errCompile = errs.Define("heap-check-not-compiled",
@@ -22,29 +21,32 @@ var errCompile = errs.Define("heap-check-not-compiled",
 //go:embed source/heapcheck.c
 var source []byte
 
-// guestPath is where the guest sees the library.
-const guestPath = "/run/heddle-heapcheck.so"
+// GuestPath is where the guest is to see the library.
+const GuestPath = "/run/heddle-heapcheck.so"
 
-// Use has the program of a configuration use the allocator.
-func Use(c *machine.Config) error {
+// Library returns the host's path of the library, which it compiles if it is not in the cache.
+func Library() (string, error) {
 	path, err := gcc.Build{
 		Cache: "heddle-heapcheck", Name: "heapcheck.so", Label: "library",
 		Args:    []string{"-std=gnu11", "-Wall", "-Wextra", "-O2", "-fno-builtin-malloc", "-ftls-model=initial-exec", "-shared", "-fPIC", "heapcheck.c"},
 		Sources: []gcc.Source{{Path: "heapcheck.c", Text: source}},
 	}.Make()
 	if err != nil {
-		return errCompile.Wrap(err)
+		return "", errCompile.Wrap(err)
 	}
-	c.Mounts = append(c.Mounts[:len(c.Mounts):len(c.Mounts)], machine.Mount{Host: path, Guest: guestPath})
+	return path, nil
+}
+
+// Preload returns an environment in which the dynamic linker loads the library before all others.
+func Preload(env []string) (list []string) {
 	const name = "LD_PRELOAD="
-	value, env := guestPath, []string(nil)
-	for _, x := range c.Env {
-		if other, is := strings.CutPrefix(x, name); is {
-			value = guestPath + ":" + other
+	value := GuestPath
+	for _, x := range env {
+		if others, is := strings.CutPrefix(x, name); is {
+			value = GuestPath + ":" + others
 			continue
 		}
-		env = append(env, x)
+		list = append(list, x)
 	}
-	c.Env = append(env, name+value)
-	return nil
+	return append(list, name+value)
 }
