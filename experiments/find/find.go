@@ -33,9 +33,9 @@ var (
 		"A search executes the program many times from one state, each time under a schedule of its own.",
 		"Leave the option out.")
 	errStatic = errs.Define("find-heap-check-static",
-		"{program} is linked statically: --heap-check has no effect on it",
+		"{program} is linked statically: `heddle find --heap-check` cannot check it",
 		"The allocator that checks the heap is a shared library that is preloaded.",
-		"Link the program dynamically, or leave --heap-check out.")
+		"Link the program dynamically, or search without it.")
 	errFile = errs.Define("find-file",
 		"cannot use {file} for the failing run",
 		"The file or its folder cannot be read or written, or the disk is full.",

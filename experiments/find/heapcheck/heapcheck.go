@@ -14,7 +14,7 @@ import (
 )
 
 var errCompile = errs.Define("heap-check-not-compiled",
-	"cannot compile the allocator of --heap-check",
+	"cannot compile the allocator of `heddle find --heap-check`",
 	"It is a shared library that the host's gcc compiles when it is first used.",
 	"Install gcc and the headers of the C library.")
 
