@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -184,7 +185,7 @@ func (s *search) shorten(ctx context.Context, f *Found, plan *schedule, x execut
 			return err
 		}
 		f.Recorded = list[i].number + 1
-		if err := s.shortenTrace(ctx, f, other.instructions); err != nil || f.Shortest.Reproduced {
+		if err := s.shortenTrace(ctx, f, other.instructions); err != nil || f.Shortest == nil || f.Shortest.Reproduced {
 			return err
 		}
 		if tries++; tries == mostTries {
@@ -212,10 +213,19 @@ func (s *search) shortenTrace(ctx context.Context, f *Found, instructions uint64
 			return nil
 		}
 	}
-	r, err := minimize.Minimize(ctx, f.Trace, f.Trace, o)
+	recorded, err := os.ReadFile(f.Trace)
 	if err != nil {
-		return err
+		return errFile.Wrap(err, f.Trace)
+	}
+	r, err := minimize.Minimize(ctx, f.Trace, f.Trace, o)
+	if err != nil && ctx.Err() == nil {
+		// The failure is reported with the run that was recorded first.
+		f.Shortest, f.NotShortened = nil, err.Error()
+		if err := outfile.WriteBytes(f.Trace, recorded); err != nil {
+			return errFile.Wrap(err, f.Trace)
+		}
+		return nil
 	}
 	f.Shortest = r
-	return nil
+	return err
 }

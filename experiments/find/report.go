@@ -62,6 +62,8 @@ type Found struct {
 	// Shortest describes the shortest schedule with the failure that was found, whose run is recorded; nil if
 	// none was looked for.
 	Shortest *minimize.Report
+	// NotShortened is why the search for a shorter schedule has failed, or empty.
+	NotShortened string
 }
 
 // Kind is a kind of schedules.
@@ -153,6 +155,9 @@ func (f *Found) write(w io.Writer, all bool) error {
 		fmt.Fprintf(&text, "schedule %d fails in the same way, and has fewer switches\n", f.Recorded)
 	}
 	fmt.Fprintf(&text, "the run is recorded, and its replay fails in the same way:\n  heddle replay %s\n", f.Trace)
+	if f.NotShortened != "" {
+		fmt.Fprintf(&text, "its schedule could not be made shorter: %s\n", f.NotShortened)
+	}
 	if _, err := io.WriteString(w, text.String()); err != nil || f.Shortest == nil {
 		return err
 	}
