@@ -12,8 +12,16 @@ import (
 
 // colours are told apart by people who see red and green alike (M. Okabe and K. Ito, Color universal design, 2008).
 var colours = []color.RGBA{
-	{0, 114, 178, 255}, {213, 94, 0, 255}, {0, 158, 115, 255}, {204, 121, 167, 255}, {230, 159, 0, 255},
-	{86, 180, 233, 255}, {0, 0, 0, 255}, {240, 228, 66, 255}, {120, 120, 120, 255}, {90, 60, 20, 255},
+	{0, 114, 178, 255},
+	{213, 94, 0, 255},
+	{0, 158, 115, 255},
+	{204, 121, 167, 255},
+	{230, 159, 0, 255},
+	{86, 180, 233, 255},
+	{0, 0, 0, 255},
+	{240, 228, 66, 255},
+	{120, 120, 120, 255},
+	{90, 60, 20, 255},
 }
 
 // Plot writes a picture, in the format of the file's ending, with the share of searches of each strategy that have found
