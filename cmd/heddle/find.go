@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"runtime"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -13,7 +11,6 @@ import (
 	"github.com/heddle-dmt/heddle/cmd/heddle/command"
 	"github.com/heddle-dmt/heddle/experiments/find"
 	"github.com/heddle-dmt/heddle/internal/cli"
-	"github.com/heddle-dmt/heddle/memmodel"
 )
 
 // exitFound is the exit status of `heddle find` when a schedule fails.
@@ -23,7 +20,6 @@ const exitFound = 1
 type findFlags struct {
 	runFlags
 	options find.Options
-	models  []string
 	expect  string
 }
 
@@ -39,9 +35,11 @@ and at system calls. Which accesses these are is found by executions with a log.
 
 A run fails when a signal kills it, when it deadlocks, when it hangs (it has many times
 the instructions of other runs), when it exits with a status other than 0 that the
-first run did not have, or, with --expect, when its output is wrong. The first schedule
-that fails ends the search. It is recorded, and reported when the replay of the
-recording has failed in the same way.
+first run did not have, when a thread ends that holds a mutex, or when its output is
+wrong: another one than --expect says, than all schedules without preemption print,
+or than all schedules under sc print. The first schedule that fails ends the search.
+It is recorded, and reported when the replay of the recording has failed in the same
+way; a shorter schedule that fails in this way takes its place.
 
 The same seed gives the same result, however many schedules are executed at a time. The
 exit status is 1 if a failure was found and 0 if not; after Ctrl-C without a failure it
@@ -55,41 +53,21 @@ is that of the signal.`,
 	flags := c.Flags()
 	flags.SortFlags = false
 	flags.SetInterspersed(false)
-	cli.GroupNew(flags, "Search", func() { f.define(flags) })
+	cli.GroupNew(flags, "Search", func() {
+		f.options.AddFlags(flags)
+		flags.StringVar(&f.expect, "expect", "", "`FILE` with the right output: a run that prints another one fails")
+		flags.BoolVarP(&f.quiet, "quiet", "q", false, "leave out progress on standard error")
+	})
 	addMachineFlags(flags, groupMachine, groupFiles, groupLimits)
 	addInputFlags(flags, &f.runFlags)
 	return c
 }
 
-func (f *findFlags) define(flags *pflag.FlagSet) {
-	flags.StringVarP(&f.options.Trace, "output", "o", find.DefaultTrace, "write the trace of the failing run to `FILE`")
-	flags.IntVar(&f.options.Schedules, "schedules", find.DefaultSchedules, "try at most `N` schedules")
-	flags.DurationVar(&f.options.Time, "time", 0, "end the search after `DURATION`, like 90s or 2h; where it ends depends on the host's speed; 0: no limit")
-	flags.StringSliceVar(&f.models, "model", []string{memmodel.SC.String(), memmodel.TSO.String()}, "memory `MODELS` that take turns: "+strings.Join(memmodel.Names(), ", "))
-	flags.StringVar(&f.expect, "expect", "", "`FILE` with the right output: a run that prints another one fails")
-	flags.IntVar(&f.options.Workers, "workers", runtime.NumCPU(), "execute `N` schedules at the same time; no result depends on it")
-	flags.BoolVarP(&f.quiet, "quiet", "q", false, "leave out progress on standard error")
-}
-
 // check completes the options and finds wrong ones.
 func (f *findFlags) check() error {
 	o := &f.options
-	switch {
-	case o.Schedules < 1:
-		return command.ErrFlag.New("schedules", o.Schedules, "a whole number from 1 on")
-	case o.Workers < 1:
-		return command.ErrFlag.New("workers", o.Workers, "a whole number from 1 on")
-	case o.Time < 0:
-		return command.ErrFlag.New("time", o.Time, "a duration that is not negative, such as 90s; 0 means no limit")
-	case len(f.models) == 0:
-		return command.ErrFlag.New("model", quote(""), "memory models: "+strings.Join(memmodel.Names(), ", "))
-	}
-	for _, name := range f.models {
-		model, known := memmodel.Parse(name)
-		if !known {
-			return command.ErrFlag.New("model", quote(name), strings.Join(memmodel.Names(), ", "))
-		}
-		o.Models = append(o.Models, model)
+	if field, found, allowed := o.Check(); field != "" {
+		return command.ErrFlag.New(field, found, allowed)
 	}
 	if f.expect != "" {
 		var err error
@@ -123,7 +101,7 @@ func (a *app) find(ctx context.Context, flags *pflag.FlagSet, f findFlags, args 
 	}
 	status, stopped := interrupted(ctx)
 	switch {
-	case report.Found:
+	case len(report.Failures) > 0:
 		a.status = exitFound
 	case stopped:
 		a.status = status

@@ -67,10 +67,11 @@ func (a *app) minimize(ctx context.Context, f minimizeFlags, path string) error 
 	}
 	o := minimize.Options{Runs: f.runs, Perfetto: f.perfetto}
 	if f.stdout != "" {
-		var err error
-		if o.Stdout, err = os.ReadFile(f.stdout); err != nil {
+		right, err := os.ReadFile(f.stdout)
+		if err != nil {
 			return command.ErrReadFile.Wrap(command.Reason(err), f.stdout)
 		}
+		o.Right.Stdouts = [][]byte{right}
 	}
 	if err := a.sayDamage(path); err != nil {
 		return err

@@ -1,20 +1,18 @@
 package find
 
 import (
-	"bytes"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"io"
-	"math/bits"
 	"path/filepath"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/experiments/find/heapcheck"
 	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/internal/machine"
-	"github.com/heddle-dmt/heddle/internal/rand"
 	"github.com/heddle-dmt/heddle/memmodel"
 	"github.com/heddle-dmt/heddle/memmodel/storebuffer"
 	"github.com/heddle-dmt/heddle/sched/dmt"
@@ -34,6 +32,10 @@ var (
 		"heddle find does not support {option}",
 		"A search executes the program many times from one state, each time under a schedule of its own.",
 		"Leave the option out.")
+	errStatic = errs.Define("find-heap-check-static",
+		"{program} is linked statically: `heddle find --heap-check` cannot check it",
+		"The allocator that checks the heap is a shared library that is preloaded.",
+		"Link the program dynamically, or search without it.")
 	errFile = errs.Define("find-file",
 		"cannot use {file} for the failing run",
 		"The file or its folder cannot be read or written, or the disk is full.",
@@ -52,20 +54,35 @@ type Options struct {
 	Time time.Duration
 	// Models are the memory models that take turns, one or more.
 	Models []memmodel.Model
+	// Strategies are those of package points that take turns; empty: all that it names.
+	Strategies []string
 	// Workers is the number of schedules that are executed at the same time; no result depends on it.
 	Workers int
-	// Expect is the right standard output; nil: any is right.
+	// Expect is the right standard output; nil: outputs are compared with each other (type outputs).
 	Expect []byte
-	// Trace is the file that gets the recording of the failing run.
+	// AnyOutput: no output is wrong.
+	AnyOutput bool
+	// HeapCheck has the program use an allocator under which overflows, uses of freed memory and double frees
+	// are failures at the instruction (package heapcheck).
+	HeapCheck bool
+	// All: a failure does not end the search, which reports all that differ in how or where the program fails.
+	All bool
+	// Minimize is the greatest number of runs that look for a shorter schedule of a failure; 0: none do.
+	Minimize int
+	// Trace is the file that gets the recording of the failing run; those of further failures have numbers
+	// before the ending.
 	Trace string
 	// Progress, when set, is called after each batch of schedules, with the numbers of schedules and of
 	// instructions at which they decide.
 	Progress func(tried, instructions int)
+
+	modelNames []string // of a flag
 }
 
 // Default values of options.
 const (
 	DefaultSchedules = 10_000
+	DefaultMinimize  = 300
 	DefaultTrace     = "failure.trace"
 )
 
@@ -80,7 +97,11 @@ type search struct {
 	limits   limits
 	profiler *stage
 	workers  []worker
-	outputs  map[[sha256.Size]byte]int // places in the report's outputs
+	outputs  outputs
+	mutexes  []arch.Addr       // that were found, in ascending order
+	drawn    [2]map[uint64]int // schedules of PCT2 and PCT3 for each number of points among which they draw
+	planner  planner
+	failures map[failureKey]int // places in the report's failures
 	report   Report
 }
 
@@ -98,14 +119,26 @@ func Find(ctx context.Context, c machine.Config, stdin io.Reader, o Options) (*R
 	if err := allowsSearch(&c); err != nil {
 		return nil, err
 	}
-	s := &search{config: c, options: o}
+	s := &search{config: c, options: o, outputs: outputs{expect: o.Expect, any: o.AnyOutput}, failures: map[failureKey]int{}}
 	s.config.Env = append(slices.Clone(c.Env), bindNow)
+	if o.HeapCheck {
+		library, err := heapcheck.Library()
+		if err != nil {
+			return nil, err
+		}
+		s.config.Env = heapcheck.Preload(s.config.Env)
+		s.config.Mounts = append(slices.Clone(c.Mounts), machine.Mount{Host: library, Guest: heapcheck.GuestPath})
+	}
 	if stdin != nil {
 		s.input = &sharedInput{from: stdin}
 	}
-	if path, err := filepath.Abs(o.Trace); err == nil {
-		s.config.Outputs = append(s.config.Outputs, path)
+	for n := range mostFailures {
+		if path, err := filepath.Abs(traceName(o.Trace, n)); err == nil {
+			s.config.Outputs = append(s.config.Outputs, path)
+		}
 	}
+	s.report.isOfAll = o.All
+	s.planner = newPlanner(&s.options)
 	defer s.close()
 	err := s.carryOut(limited)
 	if isEndOf(limited, err) {
@@ -168,37 +201,76 @@ func (s *search) carryOut(ctx context.Context) error {
 		return err
 	}
 	s.workers = make([]worker, max(1, s.options.Workers))
-	for first, size := 0, firstBatch; first < s.options.Schedules; size *= 2 {
-		next := min(first+size, s.options.Schedules)
-		list, err := s.runBatch(ctx, first, next)
-		for i, x := range list {
-			s.report.Tried++
-			s.report.Points = max(s.report.Points, x.points)
-			s.noteOutput(first+i, x.printed)
-			if x.failed {
-				return s.keepFailure(first+i, x)
+	s.outputs.chooseSerial(s.length)
+	for refined := 0; s.report.Tried < s.options.Schedules; {
+		list := s.planBatch()
+		results, err := s.runBatch(ctx, list, s.options.All)
+		for i, x := range results {
+			done, err := s.noteResult(ctx, list[i], x)
+			if done || err != nil {
+				return err
 			}
 		}
 		if err != nil {
 			return err
 		}
 		if s.options.Progress != nil {
-			s.options.Progress(next, len(s.points.at))
+			s.options.Progress(s.report.Tried, len(s.points.at))
 		}
-		first = next
 		s.most = max(s.most, s.report.Points)
-		if err := s.refinePoints(ctx, first, size/schedulesPerProfile); err != nil {
-			return err
+		if n := s.report.Tried; n >= max(firstRefined, 3*refined) {
+			if err := s.refinePoints(ctx, refined, (n-refined)/schedulesPerProfile); err != nil {
+				return err
+			}
+			refined = n
 		}
 	}
 	return nil
 }
 
-// firstBatch is the number of schedules after which the points are refined for the first time.
-const firstBatch = 24
+// firstRefined is the number of schedules after which the points are refined for the first time.
+const firstRefined = 24
 
 // schedulesPerProfile is the number of schedules for which there is one profile.
 const schedulesPerProfile = 12
+
+// noteResult takes the result of a schedule, and reports whether the search is over. Results are taken in
+// the order of their numbers.
+func (s *search) noteResult(ctx context.Context, plan *schedule, x execution) (done bool, err error) {
+	s.report.Tried++
+	s.report.Points = max(s.report.Points, x.points)
+	s.report.Decisions += x.points
+	s.noteKind(plan.kind)
+	s.planner.noteResult(plan, x.newPairs, x.observed)
+	if i := slices.Index([]string{points.PCT2, points.PCT3}, plan.kind.Strategy); i >= 0 && plan.kind == (Kind{Strategy: plan.kind.Strategy}) {
+		if s.drawn[i] == nil {
+			s.drawn[i] = map[uint64]int{}
+		}
+		s.drawn[i][plan.estimate.Points]++
+	}
+	if !x.failed {
+		s.noteOutput(plan, x.printed)
+		if x.failed, err = s.isOfWeakModel(ctx, plan, x.printed); err != nil {
+			return false, err
+		}
+		x.failure = wrongOutput
+	}
+	if !x.failed {
+		return false, nil
+	}
+	err = s.keepFailure(ctx, plan, x)
+	return !s.options.All || len(s.report.Failures) == mostFailures, err
+}
+
+// noteKind counts a schedule of a kind.
+func (s *search) noteKind(kind Kind) {
+	i := slices.IndexFunc(s.report.Counts, func(c Count) bool { return c.Kind == kind })
+	if i < 0 {
+		i = len(s.report.Counts)
+		s.report.Counts = append(s.report.Counts, Count{Kind: kind})
+	}
+	s.report.Counts[i].Schedules++
+}
 
 // configFor is the configuration of a machine under a memory model.
 func (s *search) configFor(model memmodel.Model) machine.Config {
@@ -211,56 +283,30 @@ func (s *search) configFor(model memmodel.Model) machine.Config {
 	return c
 }
 
-// numberedSchedule is the schedule with a number, from 0 on. Models take turns, then strategies. In one
-// of two rounds of these a schedule decides only at accesses to one line, which the seed draws, and so
-// do all schedules of SURW, which select that line.
-func (s *search) numberedSchedule(n int) (*schedule, memmodel.Model) {
-	kind := s.kindOf(n)
-	x := &schedule{
-		strategy: kind.Strategy, seed: rand.Mix(s.seedBase() ^ uint64(n)), limits: s.limits,
-		at: s.points.at, stops: s.points.stops, estimate: points.Estimate{Points: s.most},
-	}
-	if kind.Focused && len(s.points.focuses) > 0 {
-		l := s.drawFocus(rand.SplitMix(x.seed))
-		x.at, x.estimate = l.at, points.Estimate{Points: l.total, Left: l.operations}
-	}
-	return x, kind.Model
-}
-
-// seedBase sets the seeds of schedules apart from those of a search with another seed.
-func (s *search) seedBase() uint64 { return bits.RotateLeft64(s.config.Seed, 32) }
-
-// drawFocus draws the line at which a schedule decides: in three of four cases one that the program's own
-// file accesses, since most failures are its own and not of libraries.
-func (s *search) drawFocus(draw rand.SplitMix) *line {
-	among := s.points.focuses
-	if len(s.points.ownFocuses) > 0 && draw.Below(4) > 0 {
-		among = s.points.ownFocuses
-	}
-	return among[draw.Below(uint64(len(among)))]
-}
-
-// kindOf is the kind of the schedule with a number.
-func (s *search) kindOf(n int) Kind {
-	names, models := points.Names(), s.options.Models
-	kind := Kind{Model: models[n%len(models)], Strategy: names[n/len(models)%len(names)]}
-	kind.Focused = kind.Strategy == points.SURW || n/len(models)/len(names)%2 == 1
-	return kind
-}
-
 // execution is the result of a schedule.
 type execution struct {
 	done, failed     bool
 	failure          machine.Failure
+	where            string    // the program fails
+	mutex            arch.Addr // that is not released
 	points, switches uint64
 	instructions     uint64 // of the whole run
 	printed          printed
+	newPairs         []switchPair
+	observed         *points.Observation
 }
 
-// runBatch executes the schedules from first to next, next excluded, and returns the results up to the
-// first that fails, or up to the first that was not executed because of an error.
-func (s *search) runBatch(ctx context.Context, first, next int) ([]execution, error) {
-	b := &batch{search: s, first: first, next: first, end: next, list: make([]execution, next-first)}
+// isSame reports whether two executions have the same result. The number of instructions is one for a hang.
+func (x execution) isSame(as execution) bool {
+	return x.failed == as.failed && x.failure == as.failure && x.where == as.where && x.mutex == as.mutex &&
+		x.points == as.points && x.switches == as.switches && x.printed == as.printed &&
+		(x.failure.Class != machine.FailureHang || x.instructions == as.instructions)
+}
+
+// runBatch executes schedules, and returns the results up to the first that fails, unless all are asked for,
+// or up to the first that was not executed because of an error.
+func (s *search) runBatch(ctx context.Context, list []*schedule, all bool) ([]execution, error) {
+	b := &batch{search: s, all: all, plans: list, end: len(list), list: make([]execution, len(list))}
 	var wait sync.WaitGroup
 	for i := range s.workers {
 		wait.Add(1)
@@ -274,7 +320,7 @@ func (s *search) runBatch(ctx context.Context, first, next int) ([]execution, er
 		if !x.done {
 			return b.list[:i], b.err
 		}
-		if x.failed {
+		if x.failed && !all {
 			return b.list[:i+1], nil
 		}
 	}
@@ -284,7 +330,8 @@ func (s *search) runBatch(ctx context.Context, first, next int) ([]execution, er
 // batch is schedules that workers share out.
 type batch struct {
 	search *search
-	first  int
+	all    bool
+	plans  []*schedule
 	list   []execution
 
 	mu        sync.Mutex
@@ -292,7 +339,7 @@ type batch struct {
 	err       error
 }
 
-// take returns the number of the next schedule.
+// take returns the place of the next schedule.
 func (b *batch) take() (n int, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -301,7 +348,7 @@ func (b *batch) take() (n int, ok bool) {
 	return n, n < b.end && b.err == nil
 }
 
-// put takes a result: after a failure no schedule with a greater number is begun.
+// put takes a result: unless all are asked for, no later schedule is begun after a failure.
 func (b *batch) put(n int, x execution, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -311,26 +358,25 @@ func (b *batch) put(n int, x execution, err error) {
 		}
 		return
 	}
-	b.list[n-b.first] = x
-	if x.failed {
+	b.list[n] = x
+	if x.failed && !b.all {
 		b.end = min(b.end, n)
 	}
 }
 
 func (b *batch) work(ctx context.Context, w *worker) {
 	for n, ok := b.take(); ok; n, ok = b.take() {
-		x, err := b.search.execute(ctx, w, n)
+		x, err := b.search.execute(ctx, w, b.plans[n])
 		b.put(n, x, err)
 	}
 }
 
-// execute executes the schedule with a number.
-func (s *search) execute(ctx context.Context, w *worker, n int) (x execution, err error) {
+// execute executes a schedule.
+func (s *search) execute(ctx context.Context, w *worker, plan *schedule) (x execution, err error) {
 	if ctx.Err() != nil {
 		return x, ctx.Err()
 	}
-	plan, model := s.numberedSchedule(n)
-	stage, err := s.stageOf(ctx, w, model)
+	stage, err := s.stageOf(ctx, w, plan.kind.Model)
 	if err != nil {
 		return x, err
 	}
@@ -344,19 +390,17 @@ func (s *search) finish(ctx context.Context, stage *stage, plan *schedule) (x ex
 		return x, err
 	}
 	x = execution{done: true, points: stage.policy.Points(), switches: stage.policy.Switches(), instructions: stage.m.Instructions()}
-	x.printed = newPrinted(stage.stdout.Bytes())
+	x.printed, x.newPairs, x.observed = newPrinted(stage.stdout.Bytes()), stage.newPairs, stage.policy.Observed()
 	x.failure, x.failed, err = stage.failure(s.report.Accepted)
-	if err == nil && !x.failed && s.isWrong(stage.stdout.Bytes()) {
+	if err == nil && !x.failed && s.outputs.isWrong(stage.stdout.Bytes()) {
 		x.failure, x.failed = wrongOutput, true
 	}
+	if x.failure.Class == FailureLeak {
+		x.mutex = stage.leaks.leaked
+	} else if x.failed {
+		x.where = stage.placeOfFailure()
+	}
 	return x, err
-}
-
-// wrongOutput is the failure of a run with another output than the expected one.
-var wrongOutput = machine.Failure{Class: machine.FailureWrong, Text: "standard output"}
-
-func (s *search) isWrong(stdout []byte) bool {
-	return s.options.Expect != nil && !bytes.Equal(stdout, s.options.Expect)
 }
 
 // stageOf returns a worker's machine for a memory model.
@@ -383,14 +427,14 @@ func (s *search) stageOf(ctx context.Context, w *worker, model memmodel.Model) (
 // describe fills in the counts of the report.
 func (s *search) describe() {
 	r := &s.report
-	r.Instructions, r.Points, r.Trace = len(s.points.at), max(r.Points, s.most), s.options.Trace
-	index := map[Kind]int{}
-	for n := range r.Tried {
-		kind := s.kindOf(n)
-		if _, known := index[kind]; !known {
-			index[kind] = len(r.Counts)
-			r.Counts = append(r.Counts, Count{Kind: kind})
+	r.Instructions, r.Points = len(s.points.at), max(r.Points, s.most)
+	for i, depth := range []int{2, 3} {
+		g := Guarantee{Depth: depth}
+		for k, schedules := range s.drawn[i] {
+			if k >= r.Points {
+				g.Points, g.Schedules = max(g.Points, k), g.Schedules+schedules
+			}
 		}
-		r.Counts[index[kind]].Schedules++
+		r.Guarantees = append(r.Guarantees, g)
 	}
 }

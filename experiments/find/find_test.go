@@ -3,9 +3,12 @@ package find_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
+	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -16,7 +19,6 @@ import (
 	"github.com/heddle-dmt/heddle/internal/gcctest"
 	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/memmodel"
-	"github.com/heddle-dmt/heddle/sched/points"
 )
 
 // options are the defaults of the command, with 1,000 schedules.
@@ -67,11 +69,12 @@ func TestFindsTextbookBugs(t *testing.T) {
 				flags = append(flags, "-lstdc++")
 			}
 			r := search(t, gcctest.File(t, filepath.Join("testdata", x.file), flags...), options(t, 2))
-			if !r.Found || r.Number == 0 || r.Failure.Class != x.class {
-				t.Errorf("%+v", *r)
+			f := r.Failures
+			if len(f) != 1 || f[0].Number == 0 || f[0].Failure.Class != x.class {
+				t.Fatalf("%+v", *r)
 			}
-			if x.file == "buffering.c" && r.Kind.Model != memmodel.TSO {
-				t.Errorf("found under %v", r.Kind.Model)
+			if x.file == "buffering.c" && f[0].Kind.Model != memmodel.TSO {
+				t.Errorf("found under %v", f[0].Kind.Model)
 			}
 		})
 	}
@@ -102,29 +105,124 @@ func TestProgramsOfTheSuite(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if r.Found != (form == suite.Buggy) || r.Found && r.Failure.Class != x.class {
+			if found := len(r.Failures) == 1; found != (form == suite.Buggy) || found && r.Failures[0].Failure.Class != x.class {
 				t.Errorf("%s, form %v: %+v", x.name, form, *r)
 			}
 		}
 	}
 }
 
-// A program that prints what it has read shows the outcome of store buffering as an output of its own, which only TSO
-// has.
-func TestOutputsAreTold(t *testing.T) {
-	program := gcctest.File(t, "testdata/buffering.c", "-DPRINT")
-	under := map[string]string{}
-	for _, o := range searchSome(t, program, 2).Outputs {
-		under[o.Text] = o.Kind.Model.String()
+// A program that prints what it has read has the outcome of store buffering as a wrong output, which only TSO has.
+func TestOutputOfWeakModelIsWrong(t *testing.T) {
+	r := searchSome(t, gcctest.File(t, "testdata/buffering.c", "-DPRINT"), 2)
+	if f := r.Failures; len(f) != 1 || f[0].Output != `"00\n"` || f[0].Kind.Model != memmodel.TSO {
+		t.Fatalf("%+v", *r)
 	}
-	want := map[string]string{"01\n": "sc", "10\n": "sc", "11\n": "sc", "00\n": "tso"}
-	for text, model := range want {
-		if got, seen := under[text]; !seen || model == "tso" && got != model {
-			t.Errorf("%q is first seen under %q, want %s", text, got, model)
+	for _, under := range []string{`"01\n"`, `"10\n"`, `"11\n"`} {
+		if !strings.Contains(r.Failures[0].Reason, under) {
+			t.Errorf("%s lacks %s", r.Failures[0].Reason, under)
 		}
 	}
-	if len(under) != len(want) {
-		t.Errorf("outputs: %v", under)
+}
+
+// An output that no schedule without preemption prints is wrong if these agree; with AnyOutput none is.
+func TestOutputOfPreemptionIsWrong(t *testing.T) {
+	program := gcctest.File(t, "testdata/increment.c", "-DPRINT")
+	r := searchSome(t, program, 2)
+	if f := r.Failures; len(f) != 1 || f[0].Failure.Class != machine.FailureWrong || !strings.Contains(f[0].Reason, `"6\n"`) {
+		t.Fatalf("%+v", *r)
+	}
+	o := options(t, 2)
+	o.Schedules, o.AnyOutput = 100, true
+	if r := search(t, program, o); len(r.Failures) > 0 || len(r.Outputs) < 2 {
+		t.Errorf("%+v", *r)
+	}
+}
+
+// Outputs that depend on the order of threads alone are not wrong.
+func TestOutputOfOrderIsNotWrong(t *testing.T) {
+	o := options(t, 2)
+	o.Schedules = 80
+	if r := search(t, gcctest.File(t, "testdata/order.c"), o); len(r.Failures) > 0 || len(r.Outputs) < 2 {
+		t.Errorf("%+v", *r)
+	}
+}
+
+// A search that does not end at a failure has both of a program that fails in two places, each once.
+func TestAllFailures(t *testing.T) {
+	o := options(t, 2)
+	o.Schedules, o.All, o.Minimize = 150, true, 50
+	r := search(t, gcctest.File(t, "testdata/twobugs.c"), o)
+	classes := map[string]int{}
+	for _, f := range r.Failures {
+		classes[f.Failure.Class]++
+		if _, err := os.Stat(f.Trace); err != nil || f.Schedules == 0 || f.Shortest == nil {
+			t.Errorf("%v: %v", f, err)
+		}
+	}
+	if want := map[string]int{machine.FailureDeadlock: 1, machine.FailureAssertion: 1}; !maps.Equal(classes, want) || r.Tried != o.Schedules {
+		t.Errorf("%+v", *r)
+	}
+}
+
+// A thread that ends without releasing a lock is a failure, which the mutex is named for.
+func TestLeakedLock(t *testing.T) {
+	r := searchSome(t, gcctest.File(t, "testdata/leak.c"), 2)
+	if f := r.Failures; len(f) != 1 || f[0].Failure.Class != find.FailureLeak || f[0].Where != "guard" {
+		t.Errorf("%+v", *r)
+	}
+}
+
+// With HeapCheck a second free, and the use of a block that is freed, fail where they are.
+func TestHeapCheck(t *testing.T) {
+	program := gcctest.File(t, "testdata/freed.c")
+	o := options(t, 2)
+	o.Schedules, o.HeapCheck, o.All, o.Minimize = 150, true, true, 0
+	r := search(t, program, o)
+	got := map[string]bool{}
+	for _, f := range r.Failures {
+		got[f.Failure.String()] = true
+	}
+	if !got["crash: SIGSEGV"] || !got["assertion: heapcheck.c:0: free: Assertion `the block is freed once' failed."] {
+		t.Errorf("%v", got)
+	}
+	o = options(t, 2)
+	o.HeapCheck = true
+	if _, err := find.Find(t.Context(), config(gcctest.File(t, "testdata/freed.c", "-static")), nil, o); err == nil || !strings.Contains(err.Error(), "linked statically") {
+		t.Errorf("a static program: %v", err)
+	}
+}
+
+// TestCampaign: a campaign with two strategies has a line in its table for each, and continues from its results.
+func TestCampaign(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "small.yaml")
+	if err := os.WriteFile(file, []byte("programs: [{bug: stack}]\nstrategies: [walk, rff]\ntrials: 2\nschedules: 200\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	var first, again, progress strings.Builder
+	if err := find.Campaign(t.Context(), file, "", &first, &progress); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Count(progress.String(), "stack, "); got != 4 {
+		t.Errorf("%d searches:\n%s", got, &progress)
+	}
+	progress.Reset()
+	if err := find.Campaign(t.Context(), file, "", &again, &progress); err != nil || again.String() != first.String() || progress.Len() > 0 {
+		t.Errorf("%v: first\n%s\nagain\n%s%s", err, &first, &again, &progress)
+	}
+	for _, line := range []string{"walk", "rff"} {
+		if !regexp.MustCompile(`(?m)^stack +sc +` + line + ` +[0-9.]+ +[0-9.]+ +2 +2$`).MatchString(first.String()) {
+			t.Errorf("no line of %s:\n%s", line, &first)
+		}
+	}
+}
+
+// forgetTraces removes the names of files from reports.
+func forgetTraces(list ...*find.Report) {
+	for _, r := range list {
+		for i := range r.Failures {
+			r.Failures[i].Trace = ""
+		}
 	}
 }
 
@@ -138,11 +236,11 @@ func TestReportDoesNotDependOnWorkers(t *testing.T) {
 		}
 		program := gcctest.File(t, filepath.Join("testdata", source), flags...)
 		one, three := searchSome(t, program, 1), searchSome(t, program, 3)
-		one.Trace, three.Trace = "", ""
+		forgetTraces(one, three)
 		if !reflect.DeepEqual(one, three) {
 			t.Errorf("%s:\n%+v\n%+v", source, *one, *three)
 		}
-		if one.Found != (source != "correct.c") {
+		if (len(one.Failures) > 0) != (source != "correct.c") {
 			t.Errorf("%s: %+v", source, *one)
 		}
 	}
@@ -163,7 +261,7 @@ func TestEnginesAgree(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.Trace = ""
+		forgetTraces(r)
 		reports = append(reports, r)
 	}
 	if !reflect.DeepEqual(reports[0], reports[1]) {
@@ -175,13 +273,13 @@ func TestEnginesAgree(t *testing.T) {
 func TestBoundOfPCT(t *testing.T) {
 	r := find.Report{
 		Tried: 100, Threads: 3, Points: 50,
-		Counts: []find.Count{{Kind: find.Kind{Strategy: points.PCT2, Model: memmodel.SC}, Schedules: 100}},
+		Guarantees: []find.Guarantee{{Depth: 2, Points: 50, Schedules: 100}},
 	}
 	var text strings.Builder
 	if err := r.Write(&text); err != nil {
 		t.Fatal(err)
 	}
-	want := fmt.Sprintf("a bug of depth 2 would have been found with a probability of at least %.2g\n", 1-math.Pow(1-1./150, 100))
+	want := fmt.Sprintf("PCT of depth 2, in 100 schedules: a failure of that depth is found with a probability of at least %.2g, if there is one\n", 1-math.Pow(1-1./150, 100))
 	if !strings.HasSuffix(text.String(), want) {
 		t.Errorf("report\n%s\ndoes not end with %s", &text, want)
 	}
@@ -193,7 +291,7 @@ func TestCancelledSearch(t *testing.T) {
 	o := options(t, 1)
 	o.Progress = func(int, int) { cancel() }
 	r, err := find.Find(ctx, config(gcctest.File(t, "testdata/correct.c")), nil, o)
-	if err != nil || r.Found || r.Ended != find.EndedByCaller || r.Tried == 0 || r.Tried == o.Schedules {
+	if err != nil || len(r.Failures) > 0 || r.Ended != find.EndedByCaller || r.Tried == 0 || r.Tried == o.Schedules {
 		t.Errorf("%+v, %v", r, err)
 	}
 }

@@ -3,8 +3,10 @@ package find
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 
 	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/guest/kernel"
 	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/internal/rand"
 	"github.com/heddle-dmt/heddle/memmodel"
@@ -41,11 +43,10 @@ func (s *search) runUndisturbed(ctx context.Context) (done bool, err error) {
 	s.limits = limits{points: 1 << 62, instructions: hangFactor*r.Instructions + hangInstructions}
 	failure, failed := r.Failure(stderr.Bytes())
 	if r.Outcome == machine.OutcomeExit {
-		failure, failed = wrongOutput, s.isWrong(stdout.Bytes())
+		failure, failed = wrongOutput, s.outputs.isWrong(stdout.Bytes())
 	}
 	if failed {
-		s.report.Found, s.report.Failure = true, failure
-		return true, s.recordUndisturbed(ctx)
+		return true, s.keepUndisturbed(ctx, failure, newPrinted(stdout.Bytes()))
 	}
 	return false, nil
 }
@@ -72,15 +73,18 @@ func (s *search) findPoints(ctx context.Context) error {
 	if !second {
 		return errOneThread.New(c.Args[0], s.report.Accepted)
 	}
+	if s.options.HeapCheck && isStatic(stage.m.Kernel().Tasks()[0].Process()) {
+		return errStatic.New(c.Args[0])
+	}
 	stage.keepStart()
-	s.points = decisionPoints{at: map[arch.Addr]accessKind{}, lines: map[uint64]*line{}}
-	if err := s.profile(ctx, &schedule{strategy: points.Turns, limits: s.limits}); err != nil {
+	s.points = decisionPoints{at: map[arch.Addr]accessKind{}, lines: map[uint64]*line{}, creators: map[arch.ThreadID]arch.ThreadID{}}
+	if err := s.profile(ctx, &schedule{kind: Kind{Strategy: points.Turns}, limits: s.limits}); err != nil {
 		return err
 	}
 	s.length = stage.m.Instructions() - stage.started.instructions
 	s.limits.instructions = hangFactor*s.length + hangInstructions
 	for n := range s.numberOfProfiles(firstProfiles) {
-		x := &schedule{strategy: points.Walk, seed: rand.Mix(s.seedBase() ^ uint64(n) ^ profileSeeds), limits: s.limits, at: s.points.at, stops: s.points.stops}
+		x := &schedule{kind: Kind{Strategy: points.Walk}, seed: rand.Mix(s.seedBase() ^ uint64(n) ^ profileSeeds), limits: s.limits, at: s.points.at, stops: s.points.stops}
 		if err := s.profile(ctx, x); err != nil {
 			return err
 		}
@@ -88,6 +92,21 @@ func (s *search) findPoints(ctx context.Context) error {
 	s.limits.points = hangFactor*s.most + hangPoints
 	return nil
 }
+
+// isStatic reports whether a process was started without a dynamic linker: its auxiliary vector, pairs of
+// words of 64 bits, has no address of one.
+func isStatic(p *kernel.Process) bool {
+	const base = 7 // AT_BASE
+	for v := p.Auxv(); len(v) >= 16; v = v[16:] {
+		if binary.LittleEndian.Uint64(v) == base {
+			return binary.LittleEndian.Uint64(v[8:]) == 0
+		}
+	}
+	return true
+}
+
+// refineSeeds sets the seeds of profiles after a batch apart from those of schedules.
+const refineSeeds = 1 << 61
 
 // profileSeeds sets the seeds of the first profiles apart from those of schedules.
 const profileSeeds = 1 << 63
@@ -99,7 +118,8 @@ const mostProfiles = 24
 func (s *search) refinePoints(ctx context.Context, first, number int) error {
 	for n := range s.numberOfProfiles(min(number, mostProfiles)) {
 		// All strategies and both ways to decide have their turn.
-		x, _ := s.numberedSchedule(first + n*len(s.options.Models))
+		kind := s.planner.kindInTurn(first+n*len(s.options.Models), s.options.Models)
+		x := s.scheduleOf(-1, kind, rand.Mix(s.seedBase()^uint64(first+n)^refineSeeds))
 		if err := s.profile(ctx, x); err != nil {
 			return err
 		}
@@ -131,7 +151,9 @@ func (s *search) profile(ctx context.Context, x *schedule) error {
 		s.most = max(s.most, stage.policy.Points())
 	}
 	s.report.Threads = max(s.report.Threads, stage.m.Kernel().Stats().Threads)
+	s.noteMutexes(found)
 	s.points.add(found.result())
 	s.points.chooseFocuses(stage.isOwn)
+	s.planner.isOwn = stage.isOwn
 	return nil
 }

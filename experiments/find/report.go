@@ -4,24 +4,18 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"slices"
+	"strings"
 	"text/tabwriter"
 
+	"github.com/heddle-dmt/heddle/experiments/minimize"
 	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/memmodel"
-	"github.com/heddle-dmt/heddle/sched/points"
 )
 
 // Report is the result of a search.
 type Report struct {
-	// Found: a run fails. Failure is how, and the fields up to Switches describe its schedule.
-	Found   bool
-	Failure machine.Failure
-	// Number is the number of the schedule, from 1 on; 0: the undisturbed run fails.
-	Number int
-	Kind   Kind
-	// Switches is how often the thread changed, from the creation of the second thread on.
-	Switches uint64
+	// Failures are the failures that were found, in the order in which they were.
+	Failures []Found
 	// Accepted is the exit status of the undisturbed run, which is no failure.
 	Accepted int
 	// Tried is the number of schedules that were executed, the failing one included.
@@ -30,17 +24,46 @@ type Report struct {
 	// of decisions in a schedule, and Threads that of threads in a run.
 	Instructions, Threads int
 	Points                uint64
+	// Decisions is the number of decisions of all schedules.
+	Decisions uint64
 	// Counts has the numbers of schedules of each kind, in the order in which the kinds have their
 	// turns.
 	Counts []Count
+	// Guarantees are those of PCT for failures of depth 2 and 3.
+	Guarantees []Guarantee
 	// Outputs are the different standard outputs of schedules, in the order in which they were first seen, up to a
 	// number; OtherOutputs is the number of schedules that ended with others.
 	Outputs      []Output
 	OtherOutputs int
 	// Ended is why the search was cut short, or empty.
 	Ended string
+
+	isOfAll bool // of a search that does not end at a failure
+}
+
+// Found is a failure that was found.
+type Found struct {
+	Failure machine.Failure
+	// Where is where the program fails: a source line and a function, or as much as is known.
+	Where string
+	// Number is the number of the first schedule with the failure, from 1 on; 0: the undisturbed run fails.
+	Number int
+	Kind   Kind
+	// Recorded is the number of the schedule that is recorded, which fails in the same way.
+	Recorded int
+	// Switches is how often the thread changed, from the creation of the second thread on.
+	Switches uint64
+	// Schedules is the number of schedules with the failure.
+	Schedules int
+	// Output is the output of a run whose output is wrong, and Reason why it is.
+	Output, Reason string
 	// Trace is the file with the recording of the failing run.
 	Trace string
+	// Shortest describes the shortest schedule with the failure that was found, whose run is recorded; nil if
+	// none was looked for.
+	Shortest *minimize.Report
+	// NotShortened is why the search for a shorter schedule has failed, or empty.
+	NotShortened string
 }
 
 // Kind is a kind of schedules.
@@ -80,15 +103,13 @@ func (r *Report) Write(w io.Writer) error {
 			_, err = fmt.Fprintf(w, format+"\n", args...)
 		}
 	}
-	switch {
-	case !r.Found:
-		print("no failure found")
-	case r.Number == 0:
-		print("failure: %v", r.Failure)
-		print("the undisturbed run fails, before any schedule was tried")
-	default:
-		print("failure: %v", r.Failure)
-		print("found by schedule %d: %v, with %d switches of threads", r.Number, r.Kind, r.Switches)
+	if len(r.Failures) == 0 {
+		print("no failure in %d schedules", r.Tried)
+	}
+	for i := range r.Failures {
+		if err == nil {
+			err = r.Failures[i].write(w, r.isOfAll)
+		}
 	}
 	if r.Accepted != 0 {
 		print("the undisturbed run exits with status %d, which is no failure", r.Accepted)
@@ -96,18 +117,65 @@ func (r *Report) Write(w io.Writer) error {
 	if r.Tried > 0 {
 		print("schedules tried: %d, of %d threads; decisions at %d instructions, at most %d in a schedule", r.Tried, r.Threads, r.Instructions, r.Points)
 	}
-	if r.Found {
-		print("the run is recorded, and its replay fails in the same way:")
-		print("  heddle replay %s", r.Trace)
+	if len(r.Failures) > 0 && !r.isOfAll {
 		return err
 	}
 	if err == nil {
 		err = r.writeCounts(w)
 	}
-	for _, x := range slices.Concat(r.bounds(), r.outputLines()) {
+	lines := r.bounds()
+	if len(r.Failures) == 0 {
+		lines = append(lines, r.outputLines()...)
+	}
+	for _, x := range lines {
 		print("%s", x)
 	}
 	return err
+}
+
+// write writes the failure as text.
+func (f *Found) write(w io.Writer, all bool) error {
+	var text strings.Builder
+	fmt.Fprintf(&text, "failure: %v\n", f.Failure)
+	if f.Output != "" {
+		fmt.Fprintf(&text, "the output is %s; %s\n", f.Output, f.Reason)
+	}
+	if f.Where != "" {
+		fmt.Fprintf(&text, "at %s\n", f.Where)
+	}
+	if f.Number == 0 {
+		fmt.Fprintf(&text, "the undisturbed run fails, before any schedule was tried\n")
+	} else {
+		fmt.Fprintf(&text, "found by schedule %d: %v, with %d switches of threads\n", f.Number, f.Kind, f.Switches)
+	}
+	if all {
+		fmt.Fprintf(&text, "schedules with this failure: %d\n", f.Schedules)
+	}
+	if f.Recorded != f.Number {
+		fmt.Fprintf(&text, "schedule %d fails in the same way, and has fewer switches\n", f.Recorded)
+	}
+	fmt.Fprintf(&text, "the run is recorded, and its replay fails in the same way:\n  heddle replay %s\n", f.Trace)
+	if f.NotShortened != "" {
+		fmt.Fprintf(&text, "its schedule could not be made shorter: %s\n", f.NotShortened)
+	}
+	if _, err := io.WriteString(w, text.String()); err != nil || f.Shortest == nil {
+		return err
+	}
+	return f.writeShortest(w)
+}
+
+// writeShortest describes the shortest schedule.
+func (f *Found) writeShortest(w io.Writer) error {
+	p := f.Shortest
+	if !p.Reproduced {
+		_, err := fmt.Fprintf(w, "no shorter schedule was found in %d runs\n", p.Runs)
+		return err
+	}
+	_, err := fmt.Fprintf(w, "it is the shortest that %d runs have found: %d context switches, %d delayed stores\n", p.Runs, p.After.Switches, p.After.Delays)
+	if err != nil {
+		return err
+	}
+	return p.WriteSteps(w)
 }
 
 // writeCounts writes the numbers of schedules as a table.
@@ -131,18 +199,25 @@ func (r *Report) writeCounts(w io.Writer) error {
 	return err
 }
 
-// bounds says of which bugs the schedules of PCT would have found one, and with which probability: the
-// theorem of Burckhardt and others holds under sequential consistency.
+// bounds says with which probability the schedules of PCT would have found a failure: the theorem of Burckhardt
+// and others, 1/(n k^(d-1)) for a failure of depth d, holds under sequential consistency for schedules whose k
+// is not less than the number of points of a run.
 func (r *Report) bounds() (list []string) {
-	for depth, strategy := range map[int]string{2: points.PCT2, 3: points.PCT3} {
-		i := slices.IndexFunc(r.Counts, func(c Count) bool { return c.Kind == Kind{Strategy: strategy} })
-		if i < 0 || r.Points == 0 {
+	for _, g := range r.Guarantees {
+		if g.Schedules == 0 || r.Points == 0 {
 			continue
 		}
-		one := 1 / (float64(r.Threads) * math.Pow(float64(r.Points), float64(depth-1)))
-		all := -math.Expm1(float64(r.Counts[i].Schedules) * math.Log1p(-one))
-		list = append(list, fmt.Sprintf("a bug of depth %d would have been found with a probability of at least %.2g", depth, all))
+		one := 1 / (float64(r.Threads) * math.Pow(float64(g.Points), float64(g.Depth-1)))
+		all := -math.Expm1(float64(g.Schedules) * math.Log1p(-one))
+		list = append(list, fmt.Sprintf("PCT of depth %d, in %d schedules: a failure of that depth is found with a probability of at least %.2g, if there is one", g.Depth, g.Schedules, all))
 	}
-	slices.Sort(list)
 	return list
+}
+
+// Guarantee is a number of schedules for which PCT has its guarantee.
+type Guarantee struct {
+	// Depth is that of the failures, Points the number k of points among which the schedules have drawn.
+	Depth     int
+	Points    uint64
+	Schedules int
 }

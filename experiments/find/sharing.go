@@ -20,14 +20,23 @@ type decisionPoints struct {
 	// them that instructions of the program's own file access.
 	lines               map[uint64]*line
 	focuses, ownFocuses []*line
+	// operations are the numbers of accesses of each thread to all lines, and creators the threads by which
+	// threads are created.
+	operations map[arch.ThreadID]uint64
+	creators   map[arch.ThreadID]arch.ThreadID
 }
 
 // line is shared memory: the instructions that access it, and how often each thread does.
 type line struct {
+	number     uint64
 	at         map[arch.Addr]accessKind
 	operations map[arch.ThreadID]uint64
 	total      uint64
+	weight     uint64 // in draws among lines
 }
+
+// lineOf returns the number of the line of a cell, whose number has the process in its upper bits.
+func lineOf(cell uint64) uint64 { return cell / (lineSize / points.CellSize) }
 
 // lineSize is the size, in bytes, of a line of a processor's cache: variables of one object are
 // often in one.
@@ -52,7 +61,7 @@ func (d *decisionPoints) add(more *decisionPoints) {
 	for n, l := range more.lines {
 		known := d.lines[n]
 		if known == nil {
-			known = &line{at: map[arch.Addr]accessKind{}}
+			known = &line{number: n, at: map[arch.Addr]accessKind{}}
 			d.lines[n] = known
 		}
 		addAccesses(known.at, l.at)
@@ -61,6 +70,13 @@ func (d *decisionPoints) add(more *decisionPoints) {
 		}
 	}
 	d.stops = slices.Sorted(maps.Keys(d.at))
+	maps.Copy(d.creators, more.creators)
+	d.operations = map[arch.ThreadID]uint64{}
+	for _, l := range d.lines {
+		for t, n := range l.operations {
+			d.operations[t] += n
+		}
+	}
 }
 
 func addAccesses(to, more map[arch.Addr]accessKind) {
@@ -69,8 +85,9 @@ func addAccesses(to, more map[arch.Addr]accessKind) {
 	}
 }
 
-// chooseFocuses chooses the lines at which schedules decide alone; isOwn reports whether an instruction is
-// of the program's own file.
+// chooseFocuses chooses the lines at which schedules decide alone, with weights: the number of threads besides one,
+// four times as much if the program's own file makes all accesses, twice if it makes stores. isOwn
+// reports whether an instruction is of this file.
 func (d *decisionPoints) chooseFocuses(isOwn func(arch.Addr) bool) {
 	d.focuses, d.ownFocuses = nil, nil
 	seen := map[string]bool{}
@@ -78,10 +95,28 @@ func (d *decisionPoints) chooseFocuses(isOwn func(arch.Addr) bool) {
 		l := d.lines[n]
 		if set := fmt.Sprint(slices.Sorted(maps.Keys(l.at))); !seen[set] {
 			seen[set] = true
-			d.focuses = append(d.focuses, l)
-			if slices.ContainsFunc(slices.Collect(maps.Keys(l.at)), isOwn) {
-				d.ownFocuses = append(d.ownFocuses, l)
+			own := 0
+			for pc, kind := range l.at {
+				if isOwn(pc) {
+					own |= 1
+					if kind&stores != 0 {
+						own |= 2
+					}
+				} else {
+					own |= 4
+				}
 			}
+			l.weight = uint64(max(1, len(l.operations)-1))
+			d.focuses = append(d.focuses, l)
+			switch own {
+			case 3: // all accesses are by the program's own file
+				l.weight *= 4
+			case 7:
+				l.weight *= 2
+			case 4:
+				continue
+			}
+			d.ownFocuses = append(d.ownFocuses, l)
 		}
 	}
 }
@@ -94,15 +129,17 @@ func (d *decisionPoints) chooseFocuses(isOwn func(arch.Addr) bool) {
 // memory and then creates a thread that reads it has no other order.
 // Threads of different processes share no memory here.
 type sharing struct {
-	births  []birth
-	ages    map[arch.ThreadID]uint32 // births of the list, for look-up only
-	pages   map[uint64]*usedMemory
-	cells   map[uint64]*usedCell // nil in the first execution
-	calls   map[arch.Addr]bool
-	process uint64 // of the thread that runs, in the bits above those of addresses
-	thread  arch.ThreadID
-	recent  [1 << 12]recentUse
-	known   [1 << 10]knownPage
+	births []birth
+	ages   map[arch.ThreadID]uint32 // births of the list, for look-up only
+	pages  map[uint64]*usedMemory
+	cells  map[uint64]*usedCell // nil in the first execution
+	calls  map[arch.Addr]bool
+	// creators has, for each thread, the one that ran when it was first seen.
+	creators map[arch.ThreadID]arch.ThreadID
+	process  uint64 // of the thread that runs, in the bits above those of addresses
+	thread   arch.ThreadID
+	recent   [1 << 12]recentUse
+	known    [1 << 10]knownPage
 }
 
 // knownPage is an answer of isInShared: one more than the number of a page, and whether it is shared.
@@ -139,7 +176,7 @@ type usedCell struct {
 }
 
 func newSharing() *sharing {
-	return &sharing{ages: map[arch.ThreadID]uint32{}, pages: map[uint64]*usedMemory{}, calls: map[arch.Addr]bool{}}
+	return &sharing{ages: map[arch.ThreadID]uint32{}, pages: map[uint64]*usedMemory{}, calls: map[arch.Addr]bool{}, creators: map[arch.ThreadID]arch.ThreadID{}}
 }
 
 // beginSecond begins the second execution.
@@ -155,6 +192,9 @@ func (s *sharing) noteThread(t arch.ThreadID) {
 	if _, known := s.ages[t]; !known {
 		s.births = append(s.births, t)
 		s.ages[t] = uint32(len(s.births))
+		if s.thread != 0 {
+			s.creators[t] = s.thread
+		}
 	}
 }
 
@@ -274,15 +314,15 @@ func (s *sharing) noteCall(at arch.Addr) { s.calls[at] = true }
 
 // result returns the points after the second execution.
 func (s *sharing) result() *decisionPoints {
-	d := &decisionPoints{at: map[arch.Addr]accessKind{}, lines: map[uint64]*line{}}
+	d := &decisionPoints{at: map[arch.Addr]accessKind{}, lines: map[uint64]*line{}, creators: s.creators}
 	for n, m := range s.cells {
 		if !s.isShared(&m.usedMemory) {
 			continue
 		}
-		n /= lineSize / points.CellSize
+		n = lineOf(n)
 		l := d.lines[n]
 		if l == nil {
-			l = &line{at: map[arch.Addr]accessKind{}, operations: map[arch.ThreadID]uint64{}}
+			l = &line{number: n, at: map[arch.Addr]accessKind{}, operations: map[arch.ThreadID]uint64{}}
 			d.lines[n] = l
 		}
 		addAccesses(l.at, m.by)

@@ -3,6 +3,7 @@ package find
 import (
 	"bytes"
 	"context"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/heddle-dmt/heddle/guest/kernel"
 	"github.com/heddle-dmt/heddle/guest/linux"
 	"github.com/heddle-dmt/heddle/guest/loader"
+	"github.com/heddle-dmt/heddle/internal/debuginfo"
 	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/memmodel"
 	"github.com/heddle-dmt/heddle/sched"
@@ -33,9 +35,24 @@ type stage struct {
 	profiled *sharing // nil unless the execution looks for points
 	log      *memlog.Buffer
 	last     pointReached
+	plan     *schedule
 	follows  bool // sees the operands of the next instructions
-	unwinder *loader.Unwinder
-	own      map[arch.Addr]bool // known answers of isOwn
+	// switchedAt is the instruction before which the last quantum ended, or 0, and newPairs are the pairs of
+	// instructions at which threads have switched and that are not known.
+	switchedAt arch.Addr
+	newPairs   []switchPair
+	unwinder   *loader.Unwinder
+	// Of the program and its files, to say where it fails; lastPlaces is the stack at the last stop at which the
+	// run may have ended.
+	root, executable string
+	files            map[string]*debuginfo.File
+	lastPlaces       []loader.Place
+	leaks            leaks
+	// exited: the execution is over where the program exits with a status.
+	exited bool
+	status int
+	own    map[arch.Addr]bool // known answers of isOwn
+	bias   uint64             // added to addresses in the program's file, if isOwn has met one
 }
 
 // started is the state of the streams at the start of the schedules.
@@ -46,7 +63,7 @@ type started struct {
 
 // newStage makes the machine of a configuration. Profiles says that it is to find points.
 func newStage(c machine.Config, profiles bool) (*stage, error) {
-	s := &stage{unwinder: loader.NewUnwinder(), own: map[arch.Addr]bool{}}
+	s := &stage{unwinder: loader.NewUnwinder(), own: map[arch.Addr]bool{}, root: c.RootFS, files: map[string]*debuginfo.File{}}
 	if profiles {
 		s.log = memlog.NewBuffer()
 	}
@@ -60,7 +77,7 @@ func newStage(c machine.Config, profiles bool) (*stage, error) {
 		s.closeLog()
 		return nil, err
 	}
-	s.m = m
+	s.m, s.leaks.m = m, m
 	return s, nil
 }
 
@@ -95,7 +112,8 @@ func (s *stage) Prepare(m *machine.Machine) error {
 // creates one.
 func (s *stage) runToSecondThread(ctx context.Context) (bool, error) {
 	for n := 0; !s.m.Done(); n++ {
-		if len(s.m.Kernel().Tasks()) > 1 {
+		if tasks := s.m.Kernel().Tasks(); len(tasks) > 1 {
+			s.executable = tasks[0].Process().Executable()
 			s.started = started{s.stdout.Len(), s.stderr.Len(), s.m.Instructions()}
 			return true, nil
 		}
@@ -110,26 +128,42 @@ func (s *stage) runToSecondThread(ctx context.Context) (bool, error) {
 // keepStart keeps the machine's state, from which all schedules start.
 func (s *stage) keepStart() { s.start = s.m.Snapshot() }
 
+// functionAt names the function of an instruction.
+func (s *stage) functionAt(pc arch.Addr) string {
+	places := s.start.Kernel().Tasks()[0].Process().Places(s.unwinder, arch.Regs{RIP: uint64(pc)}, 1)
+	if len(places) == 0 {
+		return ""
+	}
+	return places[0].Function
+}
+
 // isOwn reports whether an instruction is of the program's own file.
 func (s *stage) isOwn(pc arch.Addr) bool {
 	own, known := s.own[pc]
 	if !known {
 		process := s.start.Kernel().Tasks()[0].Process()
 		places := process.Places(s.unwinder, arch.Regs{RIP: uint64(pc)}, 1)
-		own = len(places) > 0 && places[0].Path == process.Executable()
+		if own = len(places) > 0 && places[0].Path == process.Executable(); own {
+			s.bias = places[0].Bias
+		}
 		s.own[pc] = own
 	}
 	return own
 }
 
-// schedule is the choice of an execution: a strategy and its seed.
+// schedule is the choice of an execution: its kind and its seed.
 type schedule struct {
-	strategy string
+	number   int // from 0 on; -1: the schedule is not one of the search
+	kind     Kind
 	seed     uint64
 	estimate points.Estimate
 	limits   limits
 	at       map[arch.Addr]accessKind // the points at which it decides
 	stops    []arch.Addr              // all points that are known: a set that only grows
+	mutexes  []arch.Addr              // that are known
+	lines    map[uint64]*line         // shared memory
+	selected uint64                   // the line whose operations are selected; 0: those of all lines are
+	pairs    map[switchPair]bool      // that are known, or nil
 }
 
 // limits bound an execution, counted from the start of the schedules. After half of one of them
@@ -144,9 +178,12 @@ func (s *stage) begin(x *schedule) {
 		s.stderr.Truncate(s.started.stderr)
 	}
 	bounds := points.Bounds{Points: x.limits.points / 8, Instructions: x.limits.instructions / 8}
-	s.policy = points.NewPolicy(points.New(x.strategy, x.seed, x.estimate), bounds)
-	s.commits.begin(x.seed)
-	s.follows = x.strategy == points.POS
+	s.exited = false
+	s.lastPlaces, s.leaks.mutexes, s.leaks.leaked = nil, x.mutexes, 0
+	s.policy = points.NewPolicy(points.New(x.kind.Strategy, x.seed, x.estimate), bounds)
+	s.commits.begin(x.seed, x.estimate.Points)
+	s.plan, s.switchedAt, s.newPairs = x, 0, nil
+	s.follows = slices.Contains([]string{points.POS, points.SURW, points.RFF}, x.kind.Strategy)
 	s.m.Cluster().SwitchPolicy(s.policy)
 	s.at = x.at
 	// Changes of breakpoints take long: the machine stops at the points of all schedules.
@@ -165,7 +202,7 @@ func (s *stage) run(ctx context.Context, x *schedule) error {
 		s.noteThreads()
 	}
 	fair := false
-	for n := 0; !s.m.Done(); n++ {
+	for n := 0; !s.m.Done() && !s.exited; n++ {
 		s.m.Step()
 		if s.profiled != nil {
 			s.noteThreads()
@@ -176,7 +213,7 @@ func (s *stage) run(ctx context.Context, x *schedule) error {
 			s.policy.BeFair()
 			s.commits.endDelays()
 		}
-		if !s.m.Done() && (ran > x.limits.instructions || asked > x.limits.points) {
+		if !s.m.Done() && !s.exited && (ran > x.limits.instructions || asked > x.limits.points) {
 			s.m.End(machine.OutcomeLimit)
 		}
 		if n%16 == 15 && ctx.Err() != nil {
@@ -196,12 +233,20 @@ func (s *stage) noteThreads() {
 // status of a run that does not fail, besides 0.
 func (s *stage) failure(accepted int) (f machine.Failure, failed bool, err error) {
 	r := machine.Result{Outcome: s.m.Outcome()}
+	if s.exited {
+		r.Outcome = machine.OutcomeExit
+	}
 	if r.Outcome == machine.OutcomeExit {
 		if why := s.m.Kernel().Fatal(); why != "" {
 			return f, false, errStopped.New(why)
 		}
-		if r.ExitCode, r.Signal = s.m.Kernel().Status(); r.Signal != 0 {
+		if r.ExitCode = s.status; !s.exited {
+			r.ExitCode, r.Signal = s.m.Kernel().Status()
+		}
+		if r.Signal != 0 {
 			r.Outcome = machine.OutcomeSignal
+		} else if s.leaks.leaked != 0 {
+			return machine.Failure{Class: FailureLeak}, true, nil
 		} else if r.ExitCode == accepted {
 			return f, false, nil
 		}
@@ -216,6 +261,10 @@ func (s *stage) EngineStarts(t *kernel.Task) machine.Reaction {
 		s.profiled.beginThread(t)
 	}
 	s.last = pointReached{pc: s.m.CPU().PC()}
+	if s.switchedAt != 0 {
+		s.noteSwitch(switchPair{s.switchedAt, s.last.pc})
+		s.switchedAt = 0
+	}
 	return machine.Proceed
 }
 
@@ -246,10 +295,30 @@ func (s *stage) EngineStopped(t *kernel.Task, stop arch.Stop) machine.Reaction {
 	if !isPoint || repeats {
 		return machine.Proceed
 	}
-	if s.policy.AtPoint(s.m.Cluster(), t.ID(), s.operation(kind), kind.hasParts()) || s.commits.isDue(s.m) {
+	if s.policy.AtPoint(s.m.Cluster(), t.ID(), s.operation(t, pc, kind), kind.hasParts()) {
+		s.switchedAt = pc
+		return machine.EndQuantum
+	}
+	if s.commits.isDue(s.m) {
 		return machine.EndQuantum
 	}
 	return machine.ResumeEngine
+}
+
+// EngineFinished implements machine.Hook: a schedule from a snapshot is over where its only process is about to exit, since
+// it takes long to take the process apart and to put it together again.
+func (s *stage) EngineFinished(t *kernel.Task, stop arch.Stop) machine.Reaction {
+	if s.start == nil || s.policy == nil || s.profiled != nil || stop.Reason != arch.StopSyscall {
+		return machine.Proceed
+	}
+	var r arch.Regs
+	s.m.CPU().Regs(&r)
+	if r.GPR[arch.RAX] != unix.SYS_EXIT_GROUP || s.m.Kernel().Stats().Processes > 1 {
+		return machine.Proceed
+	}
+	s.leaks.check(t, unix.SYS_EXIT_GROUP)
+	s.exited, s.status = true, int(r.GPR[arch.RDI]&0xff)
+	return machine.AbandonQuantum
 }
 
 // takeLog empties the engine's log, which it has although it is muted up to the start of the schedules.
@@ -263,29 +332,55 @@ func (s *stage) takeLog() {
 	}
 }
 
-// operation returns the access that the loaded thread makes next, if the strategy needs it.
-func (s *stage) operation(kind accessKind) (o points.Operation) {
+// switchPair is a place where a thread was preempted and the place at which the next one continued.
+type switchPair struct{ from, to arch.Addr }
+
+// mostNewPairs is the number of new pairs of a schedule that are kept.
+const mostNewPairs = 64
+
+func (s *stage) noteSwitch(x switchPair) {
+	if len(s.newPairs) < mostNewPairs && s.plan.pairs != nil && !s.plan.pairs[x] && !slices.Contains(s.newPairs, x) {
+		s.newPairs = append(s.newPairs, x)
+	}
+}
+
+// operation returns the access to shared memory that the loaded thread makes next, if the strategy needs it.
+func (s *stage) operation(t *kernel.Task, pc arch.Addr, kind accessKind) (o points.Operation) {
 	if !s.follows || kind == calls {
 		return o
 	}
+	o.PC = pc
+	process := uint64(t.Process().PID()) << 48
 	for _, x := range s.m.CPU().Operands() {
-		o.Writes = o.Writes || x.Write
-		o.Addr = x.Addr / points.CellSize
+		n := lineOf(process | uint64(x.Addr)/points.CellSize)
+		if s.plan.lines[n] == nil {
+			continue
+		}
+		o.Writes, o.Reads = o.Writes || x.Write, o.Reads || !x.Write
+		o.Addr, o.Exact = x.Addr/points.CellSize, x.Addr
+		o.Selected = o.Selected || s.plan.selected == 0 || s.plan.selected == n
 	}
 	return o
 }
 
 // AfterQuantum implements machine.Hook.
-func (s *stage) AfterQuantum(_ *kernel.Task, stop arch.Stop) {
+func (s *stage) AfterQuantum(t *kernel.Task, stop arch.Stop) {
 	if s.policy == nil {
 		return
 	}
 	s.policy.Ended(stop.Reason == arch.StopBudget)
-	if s.profiled == nil || stop.Reason != arch.StopSyscall {
+	if stop.Reason == arch.StopBudget || stop.Reason == arch.StopPause || stop.Reason == arch.StopBreakpoint {
 		return
 	}
 	var r arch.Regs
 	s.m.CPU().Regs(&r)
+	s.notePlaces(t, stop, &r)
+	if stop.Reason == arch.StopSyscall {
+		s.leaks.check(t, r.GPR[arch.RAX])
+	}
+	if s.profiled == nil || stop.Reason != arch.StopSyscall {
+		return
+	}
 	if number := r.GPR[arch.RAX]; number == unix.SYS_FUTEX || !linux.Has(number, linux.ThreadLocal|linux.Allocates|linux.EndsThread) {
 		s.profiled.noteCall(arch.Addr(r.RIP) - lengthOfSyscall)
 	}

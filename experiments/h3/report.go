@@ -179,7 +179,11 @@ func (out *Outcome) Steps(ctx context.Context, to io.Writer, perfetto string, st
 	if err := out.KeepRecording(file); err != nil {
 		return err
 	}
-	p, err := minimize.Explain(ctx, file, minimize.Options{Perfetto: perfetto, Stdout: stdout})
+	o := minimize.Options{Perfetto: perfetto}
+	if stdout != nil {
+		o.Right.Stdouts = [][]byte{stdout}
+	}
+	p, err := minimize.Explain(ctx, file, o)
 	if err != nil {
 		return err
 	}

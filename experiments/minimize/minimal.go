@@ -43,8 +43,8 @@ var (
 type Options struct {
 	// Runs bounds how many schedules are tried; 0 means no bound.
 	Runs int
-	// Stdout is the right output, if a run with another one counts as failed.
-	Stdout []byte
+	// Right says which runs that exit do not fail.
+	Right Right
 	// Perfetto, when set, is the file that gets a timeline of the run.
 	Perfetto string
 	// Progress, when set, is called after each schedule that was tried.
@@ -108,7 +108,7 @@ func Minimize(ctx context.Context, from, to string, o Options) (*Report, error) 
 		return nil, err
 	}
 	defer r.Close()
-	h, err := NewTrial(ctx, r, o.Stdout)
+	h, err := NewTrial(ctx, r, o.Right)
 	if err != nil {
 		return nil, err
 	}
@@ -154,7 +154,7 @@ func (p *Report) explainSteps(ctx context.Context, file string, o Options) error
 		return err
 	}
 	defer r.Close()
-	h, err := NewTrial(ctx, r, o.Stdout)
+	h, err := NewTrial(ctx, r, o.Right)
 	if err != nil {
 		return err
 	}
@@ -183,7 +183,7 @@ func Explain(ctx context.Context, file string, o Options) (*Report, error) {
 		return nil, err
 	}
 	defer r.Close()
-	h, err := NewTrial(ctx, r, o.Stdout)
+	h, err := NewTrial(ctx, r, o.Right)
 	if err != nil {
 		return nil, err
 	}

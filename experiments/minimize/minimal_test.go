@@ -139,7 +139,7 @@ func isMinimal(t *testing.T, path string, cost minimize.Cost) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	h, err := NewTrial(t.Context(), r, nil)
+	h, err := NewTrial(t.Context(), r, Right{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -133,7 +133,7 @@ func (h *trackerHook) AfterQuantum(t *kernel.Task, s arch.Stop) {
 // of its stores, to see whether it fails in the same way. It is for one goroutine.
 type Trial struct {
 	replay   *machine.Replay
-	stdout   []byte // that is right, unless nil
+	right    Right
 	failure  machine.Failure
 	waits    minimize.Waits
 	schedule minimize.Schedule
@@ -141,10 +141,17 @@ type Trial struct {
 	all      bool   // see CountAll
 }
 
+// Right says which runs that exit do not fail.
+type Right struct {
+	// Stdouts are the right standard outputs; nil: any is right.
+	Stdouts [][]byte
+	// Status is an exit status that is no failure, besides 0.
+	Status int
+}
+
 // NewTrial replays the recorded run to see how it failed and under which schedule.
-// If stdout is not nil, a run with another standard output fails.
 // The Replay must stay open, and be used for nothing else.
-func NewTrial(ctx context.Context, r *machine.Replay, stdout []byte) (*Trial, error) {
+func NewTrial(ctx context.Context, r *machine.Replay, right Right) (*Trial, error) {
 	if r.Cut() {
 		return nil, errNotRepeatable.New(r.Path(), "the recording does not reach the end of the run")
 	}
@@ -155,7 +162,7 @@ func NewTrial(ctx context.Context, r *machine.Replay, stdout []byte) (*Trial, er
 	if engine := c.Memory.Engine; engine == storebuffer.Pages {
 		return nil, errNotRepeatable.New(r.Path(), "it was recorded with --tso-engine "+engine+"; record it with --tso-engine "+storebuffer.Exact)
 	}
-	h := &Trial{replay: r, stdout: stdout}
+	h := &Trial{replay: r, right: right}
 	// The waits that the first replay finds decide how the second
 	// counts.
 	for range 2 {
@@ -308,10 +315,18 @@ func (h *Trial) executeRun(ctx context.Context, c machine.Config, hook *trackerH
 		return nil, f, false, err
 	}
 	f, failed = result.Failure(stderr)
-	if !failed && result.Outcome == machine.OutcomeExit && h.stdout != nil && !bytes.Equal(stdout.Bytes(), h.stdout) {
-		f, failed = machine.Failure{Class: machine.FailureWrong, Text: "standard output"}, true
+	if result.Outcome == machine.OutcomeExit && (!failed || result.ExitCode == h.right.Status) {
+		f, failed = h.right.compare(stdout.Bytes())
 	}
 	return result, f, failed, m.CloseTrace()
+}
+
+// compare returns the failure of a run that exits with a right status, if its output is wrong.
+func (r *Right) compare(stdout []byte) (f machine.Failure, failed bool) {
+	if r.Stdouts == nil || slices.ContainsFunc(r.Stdouts, func(x []byte) bool { return bytes.Equal(x, stdout) }) {
+		return f, false
+	}
+	return machine.Failure{Class: machine.FailureWrong, Text: "standard output"}, true
 }
 
 // tail keeps the end of the text that is written to it.

@@ -3,6 +3,7 @@ package points
 import (
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/heddle-dmt/heddle/emu/arch"
@@ -84,7 +85,7 @@ func repeat(o Operation, n int) (list []Operation) {
 }
 
 var (
-	write = Operation{Addr: 1, Writes: true}
+	write = Operation{Addr: 1, Writes: true, Selected: true}
 	other = Operation{Addr: 2, Writes: true}
 )
 
@@ -102,6 +103,122 @@ func TestSURWIsUniform(t *testing.T) {
 	e := Estimate{Left: map[arch.ThreadID]uint64{0: 2, 1: 3}}
 	for _, order := range []string{"00111", "01011", "01101", "01110", "10011", "10101", "10110", "11001", "11010", "11100"} {
 		checkShare(t, p.share(t, SURW, e, isOrder(order)), 0.1)
+	}
+}
+
+// TestSURWLeavesOthersFree: the interleavings of the selected operations are equally likely where threads make others
+// between them, and the orders of those are not fixed by that of the selected ones.
+func TestSURWLeavesOthersFree(t *testing.T) {
+	p := toy{{other, write, other}, {other, write, write}}
+	e := Estimate{Left: map[arch.ThreadID]uint64{0: 1, 1: 2}}
+	selected := func(order string) (list string) {
+		done := [2]int{}
+		for _, x := range order {
+			n := int(x - '0')
+			if p[n][done[n]].Selected {
+				list += string(x)
+			}
+			done[n]++
+		}
+		return list
+	}
+	orders := map[string]bool{}
+	for _, want := range []string{"011", "101", "110"} {
+		checkShare(t, p.share(t, SURW, e, func(order string) bool {
+			orders[order] = true
+			return selected(order) == want
+		}), 1./3)
+	}
+	if len(orders) != 20 { // 6! / (3! 3!)
+		t.Errorf("%d of 20 orders", len(orders))
+	}
+}
+
+// TestPeriods: an operation of thread 0 is between the two of thread 1 if these are in different ones of two periods,
+// with probability 1/3, and if it is then after the first one in its period or before the second one, 1/2.
+func TestPeriods(t *testing.T) {
+	p := toy{repeat(write, 1), repeat(write, 2)}
+	e := Estimate{Bound: 1, Left: map[arch.ThreadID]uint64{0: 1, 1: 2}}
+	checkShare(t, p.share(t, Period, e, isOrder("101")), 1./6)
+}
+
+// TestPreemptionsAreBounded: runs have no more preemptions than the bound, and with one of them all orders with one are
+// found: a thread of four operations is preempted at one of the places between them.
+func TestPreemptionsAreBounded(t *testing.T) {
+	p := toy{repeat(write, 4), repeat(write, 4)}
+	for bound := range 3 {
+		orders := map[string]bool{}
+		for seed := range uint64(4000) {
+			order := p.run(t, NewPolicy(New(Preempt, seed, Estimate{Points: 10, Bound: bound}), generous))
+			turns := 1
+			for i := 1; i < len(order); i++ {
+				if order[i] != order[i-1] {
+					turns++
+				}
+			}
+			if turns > 2+bound {
+				t.Errorf("bound %d: %s", bound, order)
+			}
+			orders[order] = true
+		}
+		// Turns of two threads with four operations each: 2 of 2 turns, 2*3 of 3, 2*3*3 of 4.
+		if want := []int{2, 2 + 6, 2 + 6 + 18}[bound]; len(orders) != want {
+			t.Errorf("bound %d: %d orders, should be %d", bound, len(orders), want)
+		}
+	}
+}
+
+// TestRanksOfDelays: the ranks of a bound give each multiset of points once.
+func TestRanksOfDelays(t *testing.T) {
+	for bound, k := range map[int]uint64{0: 5, 1: 7, 2: 9, 3: 6} {
+		seen := map[string]bool{}
+		for rank := range DelaySchedules(bound, k) {
+			list := placeDelays(bound, k, rank)
+			if len(list) != bound || !slices.IsSorted(list) || bound > 0 && (list[0] < 1 || list[bound-1] > k) {
+				t.Fatalf("bound %d of %d, rank %d: %v", bound, k, rank, list)
+			}
+			seen[fmt.Sprint(list)] = true
+		}
+		all := map[string]bool{}
+		countMultisets(bound, k, nil, all)
+		if len(seen) != len(all) {
+			t.Errorf("bound %d of %d: %d of %d multisets", bound, k, len(seen), len(all))
+		}
+	}
+}
+
+// countMultisets lists the multisets by brute force.
+func countMultisets(left int, k uint64, list []uint64, all map[string]bool) {
+	if left == 0 {
+		sorted := slices.Sorted(slices.Values(list))
+		all[fmt.Sprint(sorted)] = true
+		return
+	}
+	for x := uint64(1); x <= k; x++ {
+		countMultisets(left-1, k, append(slices.Clone(list), x), all)
+	}
+}
+
+// TestConstraintsAreSatisfied: one reader and five writers, each an instruction of its own: with a constraint the reader reads
+// from the demanded writer, or from none, in every run; with a forbidden one, from others.
+func TestConstraintsAreSatisfied(t *testing.T) {
+	p := toy{{{Addr: 1, Exact: 8, PC: 100, Reads: true}}}
+	writes := []arch.Addr{}
+	for pc := arch.Addr(1); pc <= 5; pc++ {
+		p = append(p, repeat(Operation{Addr: 1, Exact: 8, PC: pc, Writes: true}, 1))
+		writes = append(writes, pc)
+	}
+	for w := arch.Addr(0); w <= 5; w++ {
+		for _, forbidden := range []bool{false, true} {
+			x := Constraint{ReadsFrom: ReadsFrom{Write: w, Read: 100}, Forbidden: forbidden, Writes: writes}
+			for seed := range uint64(50) {
+				policy := NewPolicy(New(RFF, seed, Estimate{Constraints: []Constraint{x}}), generous)
+				p.run(t, policy)
+				if got := policy.Observed().Pairs[x.ReadsFrom]; got == forbidden {
+					t.Errorf("%+v, seed %d: %v", x, seed, policy.Observed().Pairs)
+				}
+			}
+		}
 	}
 }
 
@@ -145,7 +262,7 @@ func TestDelays(t *testing.T) {
 	}
 	orders := map[string]bool{}
 	for seed := range uint64(2000) {
-		order := p.run(t, NewPolicy(New(Delay, seed, Estimate{Points: 9}), generous))
+		order := p.run(t, NewPolicy(New(Delay, seed, Estimate{Points: 9, Bound: 2, Rank: seed}), generous))
 		turns := 1
 		for i := 1; i < len(order); i++ {
 			if order[i] != order[i-1] {

@@ -29,6 +29,7 @@ type Policy struct {
 	strategy Strategy
 	bounds   Bounds
 	choice   Choice
+	observer *rff // the strategy, if it is RFF: it sees all operations
 	fair     bool
 
 	next    arch.ThreadID               // that was chosen at the last point, or NoThread
@@ -44,8 +45,9 @@ type Policy struct {
 
 // NewPolicy makes the policy of one run.
 func NewPolicy(s Strategy, b Bounds) *Policy {
+	observer, _ := s.(*rff)
 	return &Policy{
-		strategy: s, bounds: b, next: arch.NoThread, between: map[arch.ThreadID]Operation{},
+		strategy: s, observer: observer, bounds: b, next: arch.NoThread, between: map[arch.ThreadID]Operation{},
 		choice: Choice{Current: arch.NoThread, Next: map[arch.ThreadID]Operation{}},
 	}
 }
@@ -196,6 +198,8 @@ func (p *Policy) choose(c *sched.Cluster) arch.ThreadID {
 		p.asked++
 		p.alonePoints++
 		t = p.chooseAmong(runnable)
+	} else if p.observer != nil {
+		p.observer.execute(p.choice.Next[t])
 	}
 	delete(p.choice.Next, t)
 	return t

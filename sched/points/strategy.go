@@ -15,6 +15,11 @@ type Operation struct {
 	// Addr is the address of the access in units of CellSize; 0: it is not known, or is no access.
 	Addr   arch.Addr
 	Writes bool
+	// Selected: the operation is one of those that Estimate.Left counts.
+	Selected bool
+	// PC is the instruction, and Reads says whether it reads; Exact is the address in bytes.
+	PC, Exact arch.Addr
+	Reads     bool
 }
 
 // CellSize is the size, in bytes, of the parts of memory by which accesses are compared.
@@ -70,27 +75,53 @@ const (
 	// get new priorities.
 	POS = "pos"
 	// SURW is the selectively uniform random walk (Zhao, Wolff, Mathur and Roychoudhury, ASPLOS
-	// 2025): a thread is chosen in proportion to the operations that it has left, which makes all
-	// interleavings of the operations equally likely if Estimate.Left is right. The selection is the
-	// caller's: only operations that it stops at count.
+	// 2025): the thread of the next selected operation is drawn in proportion to the selected operations
+	// that each thread has left, those of threads that it will create included, which makes all
+	// interleavings of these operations equally likely if Estimate.Left is right. Up to this
+	// operation threads that are before no selected one are equally likely at each point.
 	SURW = "surw"
-	// Delay is delay bounding (Emmi, Qadeer and Rakamaric, POPL 2011) with two delays: threads take
-	// turns in the order of their ids, each until it cannot continue, and at two random points of k
-	// the thread whose turn it is loses it.
+	// Delay is delay bounding (Emmi, Qadeer and Rakamaric, POPL 2011): threads take turns in the order of
+	// their ids, each until it cannot continue, and at some points of k, Estimate.Bound of them, the
+	// thread whose turn it is loses it. Estimate.Rank is the number of the set of points: ranks
+	// from 0 to DelaySchedules-1 give all sets, as in iterative delay bounding (Thomson, Donaldson and
+	// Betts, TOPC 2016).
 	Delay = "delay"
+	// Preempt is preemption bounding (Musuvathi and Qadeer, PLDI 2007), sampled: at Estimate.Bound random
+	// points of k another thread, each equally likely, continues; otherwise threads run until they
+	// cannot continue, and the next one is random.
+	Preempt = "preempt"
+	// Period is periodical scheduling (Wen and others, ICSE 2022), sampled: a run has Estimate.Bound+1
+	// periods, the operations of each thread are divided among them at random, and within a
+	// period threads run one after the other.
+	Period = "period"
+	// RFF is reads-from fuzzing (Wolff, Shi, Duck, Mathur and Roychoudhury, ASPLOS 2024): a schedule
+	// tries to satisfy Constraints on which write some reads read from; otherwise it is POS.
+	RFF = "rff"
 	// Turns has no randomness: threads take turns as for Delay, without delays.
 	Turns = "turns"
+	// Serial has no preemption: a thread runs until it cannot continue, yields or ends, and each of the
+	// others is then equally likely to be the next.
+	Serial = "serial"
 )
 
 // Names lists the strategies between which a search alternates.
-func Names() []string { return []string{Walk, PCT2, POS, SURW, PCT3, Delay} }
+func Names() []string {
+	return []string{Walk, PCT2, POS, SURW, RFF, PCT3, Delay, Period, Preempt}
+}
 
 // Estimate is the knowledge of earlier runs on which some strategies build.
 type Estimate struct {
 	// Points is the number of points of a run: k of PCT.
 	Points uint64
-	// Left is the number of operations of each thread.
-	Left map[arch.ThreadID]uint64
+	// Left is the number of selected operations of each thread, and Creators has the thread that
+	// creates it.
+	Left     map[arch.ThreadID]uint64
+	Creators map[arch.ThreadID]arch.ThreadID
+	// Bound and Rank are those of Delay, Preempt and Period.
+	Bound int
+	Rank  uint64
+	// Constraints are those of RFF.
+	Constraints []Constraint
 }
 
 // New makes a strategy by its name, which must be one of those above.
@@ -106,11 +137,20 @@ func New(name string, seed uint64, e Estimate) Strategy {
 	case POS:
 		return &pos{draw: draw, priorities: map[arch.ThreadID]uint64{}, yielded: arch.NoThread}
 	case SURW:
-		return &surw{draw: draw, left: maps.Clone(e.Left), yielded: arch.NoThread}
+		return &surw{draw: draw, left: maps.Clone(e.Left), creators: e.Creators, intended: arch.NoThread, yielded: arch.NoThread}
+	case RFF:
+		return newRFF(draw, e.Constraints)
 	case Delay:
-		return &turns{delays: drawPoints(&draw, 2, e.Points), yielded: arch.NoThread}
+		return &turns{delays: placeDelays(e.Bound, e.Points, e.Rank), yielded: arch.NoThread}
+	case Preempt:
+		at := drawPoints(&draw, e.Bound, e.Points)
+		return &preempting{serial: serial{walk{draw: draw, yielded: arch.NoThread}}, at: at}
+	case Period:
+		return newPeriods(draw, e.Bound+1, e.Left)
 	case Turns:
 		return &turns{yielded: arch.NoThread}
+	case Serial:
+		return &serial{walk{draw: draw, yielded: arch.NoThread}}
 	}
 	panic("bug: no strategy " + name)
 }
@@ -137,6 +177,17 @@ func (s *walk) Choose(c *Choice) arch.ThreadID {
 	others := without(c.Runnable, s.yielded)
 	s.yielded = arch.NoThread
 	return others[s.draw.Below(uint64(len(others)))]
+}
+
+// serial is the strategy Serial.
+type serial struct{ walk }
+
+func (s *serial) Choose(c *Choice) arch.ThreadID {
+	if s.yielded != c.Current && slices.Contains(c.Runnable, c.Current) {
+		return c.Current
+	}
+	s.yielded = c.Current
+	return s.walk.Choose(c)
 }
 
 // without returns the threads of a list but one, unless that is the only one.
@@ -236,46 +287,6 @@ func (s *pos) Choose(c *Choice) arch.ThreadID {
 }
 
 func (s *pos) drawPriority() uint64 { return s.draw.Uint64() | 1 }
-
-// surw is the strategy SURW.
-type surw struct {
-	draw    rand.Stream
-	left    map[arch.ThreadID]uint64 // for look-up only
-	yielded arch.ThreadID
-}
-
-func (s *surw) Yield(t arch.ThreadID) { s.yielded = t }
-
-func (s *surw) Choose(c *Choice) arch.ThreadID {
-	others := without(c.Runnable, s.yielded)
-	s.yielded = arch.NoThread
-	if t := c.beforeNone(others); t != arch.NoThread {
-		return t
-	}
-	t := s.drawThread(others)
-	if s.left[t] > 0 {
-		s.left[t]--
-	}
-	return t
-}
-
-func (s *surw) drawThread(among []arch.ThreadID) arch.ThreadID {
-	sum := uint64(0)
-	for _, t := range among {
-		sum += s.left[t]
-	}
-	if sum == 0 {
-		return among[s.draw.Below(uint64(len(among)))]
-	}
-	n := s.draw.Below(sum)
-	for _, t := range among {
-		if n < s.left[t] {
-			return t
-		}
-		n -= s.left[t]
-	}
-	panic("bug: a number that is not below the sum")
-}
 
 // turns is the strategies Delay and Turns.
 type turns struct {

@@ -60,7 +60,7 @@ func (p *Program) Command() *cobra.Command {
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(p.runCommand(), p.tableCommand(), p.plotCommand(), p.exportCommand(), p.planCommand(), p.mergeCommand(),
-		p.validateCommand(), p.initCommand())
+		p.campaignCommand(), p.validateCommand(), p.initCommand())
 	return c
 }
 

@@ -4,6 +4,7 @@
 package bugs
 
 import (
+	"cmp"
 	"embed"
 	"fmt"
 	"io/fs"
@@ -18,8 +19,13 @@ var files embed.FS
 
 // Program is one program with a bug.
 type Program struct {
-	// Name is the name of its source, without the ending.
+	// Name is the name of its source, without the ending, or one of its own.
 	Name string `yaml:"name"`
+	// Source is the name of the source, if that is another one, and Define a macro that it is compiled with.
+	Source string `yaml:"source"`
+	Define string `yaml:"define"`
+	// Fails says in which schedules the buggy form fails.
+	Fails string `yaml:"fails"`
 	// Default is the argument N if none is given.
 	Default int `yaml:"default"`
 	// Kind is how the buggy form fails.
@@ -62,9 +68,13 @@ func (p Program) Build(buggy bool, more ...string) (string, error) {
 	if buggy {
 		label, args = "buggy", append(args, "-DBUGGY")
 	}
-	args = append(append(args, more...), "source/"+p.Name+".c")
+	if p.Define != "" {
+		label, args = label+"-"+p.Define, append(args, "-D"+p.Define)
+	}
+	file := "source/" + cmp.Or(p.Source, p.Name) + ".c"
+	args = append(append(args, more...), file)
 	var sources []gcc.Source
-	for _, name := range []string{"source/bugs.h", "source/" + p.Name + ".c"} {
+	for _, name := range []string{"source/bugs.h", file} {
 		text, err := fs.ReadFile(files, name)
 		if err != nil {
 			return "", err
