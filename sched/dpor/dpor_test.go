@@ -1,0 +1,54 @@
+package dpor_test
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/heddle-dmt/heddle/sched/dpor"
+)
+
+// explore returns the classes of all executions of an exploration.
+func explore(t *testing.T, p program) map[string]bool {
+	t.Helper()
+	classes := map[string]bool{}
+	x := dpor.New()
+	for more := true; more; {
+		var m *machine
+		var complete bool
+		m, complete, more = run(x, p)
+		if !complete {
+			t.Fatalf("an execution is redundant:\n%v%v", p, m.events)
+		}
+		key := m.key()
+		if classes[key] {
+			t.Fatalf("a class is executed twice:\n%v%s", p, key)
+		}
+		classes[key] = true
+	}
+	return classes
+}
+
+// TestRandomPrograms: an exploration executes each class of executions once, as an enumeration of all
+// interleavings says.
+func TestRandomPrograms(t *testing.T) {
+	for m := sc; m <= pso; m++ {
+		r := rand.New(rand.NewPCG(uint64(m), 1))
+		for n := 0; n < 170; {
+			p := randomProgram(r, m)
+			want, ok := bruteForce(p, 12_000)
+			if !ok {
+				continue
+			}
+			n++
+			got := explore(t, p)
+			for key := range want {
+				if !got[key] {
+					t.Fatalf("program %d: a class is not executed (%d of %d):\n%v%s", n, len(got), len(want), p, key)
+				}
+			}
+			if len(got) != len(want) {
+				t.Fatalf("program %d: %d classes, want %d:\n%v", n, len(got), len(want), p)
+			}
+		}
+	}
+}
