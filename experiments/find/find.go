@@ -95,6 +95,25 @@ func Find(ctx context.Context, c machine.Config, stdin io.Reader, o Options) (*R
 		limited, cancel = context.WithTimeout(ctx, o.Time)
 	}
 	defer cancel()
+	s, err := newSearch(c, stdin, o)
+	if err != nil {
+		return nil, err
+	}
+	defer s.close()
+	err = s.carryOut(limited)
+	if isEndOf(limited, err) {
+		err = nil
+		s.report.Ended = EndedByTime
+		if ctx.Err() != nil {
+			s.report.Ended = EndedByCaller
+		}
+	}
+	s.describe()
+	return &s.report, err
+}
+
+// newSearch makes a search that has not begun.
+func newSearch(c machine.Config, stdin io.Reader, o Options) (*search, error) {
 	if err := allowsSearch(&c); err != nil {
 		return nil, err
 	}
@@ -106,17 +125,7 @@ func Find(ctx context.Context, c machine.Config, stdin io.Reader, o Options) (*R
 	if path, err := filepath.Abs(o.Trace); err == nil {
 		s.config.Outputs = append(s.config.Outputs, path)
 	}
-	defer s.close()
-	err := s.carryOut(limited)
-	if isEndOf(limited, err) {
-		err = nil
-		s.report.Ended = EndedByTime
-		if ctx.Err() != nil {
-			s.report.Ended = EndedByCaller
-		}
-	}
-	s.describe()
-	return &s.report, err
+	return s, nil
 }
 
 // isEndOf reports whether an error is the end of a context.
@@ -345,11 +354,28 @@ func (s *search) finish(ctx context.Context, stage *stage, plan *schedule) (x ex
 	}
 	x = execution{done: true, points: stage.policy.Points(), switches: stage.policy.Switches(), instructions: stage.m.Instructions()}
 	x.printed = newPrinted(stage.stdout.Bytes())
-	x.failure, x.failed, err = stage.failure(s.report.Accepted)
-	if err == nil && !x.failed && s.isWrong(stage.stdout.Bytes()) {
-		x.failure, x.failed = wrongOutput, true
-	}
+	x.failure, x.failed, err = s.failureOf(stage.m, stage.stdout.Bytes(), stage.stderr.Bytes())
 	return x, err
+}
+
+// failureOf returns how an execution ended that is over, and whether it failed.
+func (s *search) failureOf(m *machine.Machine, stdout, stderr []byte) (f machine.Failure, failed bool, err error) {
+	r := machine.Result{Outcome: m.Outcome()}
+	if r.Outcome == machine.OutcomeExit {
+		if why := m.Kernel().Fatal(); why != "" {
+			return f, false, errStopped.New(why)
+		}
+		if r.ExitCode, r.Signal = m.Kernel().Status(); r.Signal != 0 {
+			r.Outcome = machine.OutcomeSignal
+		} else if r.ExitCode == s.report.Accepted {
+			if s.isWrong(stdout) {
+				return wrongOutput, true, nil
+			}
+			return f, false, nil
+		}
+	}
+	f, failed = r.Failure(stderr)
+	return f, failed, nil
 }
 
 // wrongOutput is the failure of a run with another output than the expected one.

@@ -192,24 +192,6 @@ func (s *stage) noteThreads() {
 	}
 }
 
-// failure returns how the execution ended that is over, and whether it failed; accepted is the exit
-// status of a run that does not fail, besides 0.
-func (s *stage) failure(accepted int) (f machine.Failure, failed bool, err error) {
-	r := machine.Result{Outcome: s.m.Outcome()}
-	if r.Outcome == machine.OutcomeExit {
-		if why := s.m.Kernel().Fatal(); why != "" {
-			return f, false, errStopped.New(why)
-		}
-		if r.ExitCode, r.Signal = s.m.Kernel().Status(); r.Signal != 0 {
-			r.Outcome = machine.OutcomeSignal
-		} else if r.ExitCode == accepted {
-			return f, false, nil
-		}
-	}
-	f, failed = r.Failure(s.stderr.Bytes())
-	return f, failed, nil
-}
-
 // EngineStarts implements machine.Hook.
 func (s *stage) EngineStarts(t *kernel.Task) machine.Reaction {
 	if s.profiled != nil {

@@ -3,7 +3,7 @@ package dpor
 import "slices"
 
 // Process identifies a thread or a store buffer of the program.
-type Process int32
+type Process uint64
 
 // Access is an access to the addresses from Start to End, End excluded, of memory or of whatever else
 // processes have in common.

@@ -1,9 +1,14 @@
 package dpor
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 )
+
+// ErrDiffers is the error if the program, repeated, does not do what it did before, or if the same steps
+// in another order have other effects although they are independent.
+var ErrDiffers = errors.New("an execution that is repeated differs")
 
 // Explorer is an exploration under way. For each execution its caller calls
 //
@@ -58,30 +63,32 @@ func (x *Explorer) Fixed() int { return x.fixed }
 // Choose returns the process that executes the next event. Enabled are the processes that can, in the
 // order in which they are preferred, at least one. It returns false if every execution from here on is
 // equivalent to one that was executed.
-func (x *Explorer) Choose(enabled []Process) (p Process, ok bool) {
-	if x.depth < len(x.nodes) {
-		p = x.nodes[x.depth].process
-		if !slices.Contains(enabled, p) {
-			panic(fmt.Sprintf("bug: process %d cannot execute event %d of an execution that is repeated", p, x.depth))
-		}
-		return p, true
+func (x *Explorer) Choose(enabled []Process) (p Process, ok bool, err error) {
+	if x.depth == len(x.nodes) && !x.extend(enabled) {
+		return 0, false, nil
 	}
+	p = x.nodes[x.depth].process
+	if !slices.Contains(enabled, p) {
+		return 0, false, fmt.Errorf("%w: process %#x cannot execute event %d", ErrDiffers, uint64(p), x.depth)
+	}
+	return p, true, nil
+}
+
+// extend adds a node for the next event. It returns false if there is nothing to execute.
+func (x *Explorer) extend(enabled []Process) bool {
 	n := x.newNode()
 	if len(n.next) > 0 {
 		first := n.next[0]
 		n.process, n.below, n.next = first.Event.Process, first.Next, n.next[1:]
-		if !slices.Contains(enabled, n.process) {
-			panic(fmt.Sprintf("bug: process %d cannot execute event %d of a wakeup tree", n.process, x.depth))
-		}
 	} else {
 		at := slices.IndexFunc(enabled, func(p Process) bool { return indexOf(n.sleep, p) < 0 })
 		if at < 0 {
-			return 0, false
+			return false
 		}
 		n.process = enabled[at]
 	}
 	x.nodes = append(x.nodes, n)
-	return n.process, true
+	return true
 }
 
 // newNode makes the node after the last one.
@@ -104,13 +111,13 @@ func indexOf(list []Event, p Process) int {
 }
 
 // Add adds the event that the chosen process has executed.
-func (x *Explorer) Add(e Event) {
+func (x *Explorer) Add(e Event) error {
 	n := &x.nodes[x.depth]
 	switch {
 	case e.Process != n.process:
-		panic(fmt.Sprintf("bug: event of process %d in place of %d", e.Process, n.process))
+		panic(fmt.Sprintf("bug: event of process %#x in place of %#x", uint64(e.Process), uint64(n.process)))
 	case n.known && !n.event.equals(&e):
-		panic(fmt.Sprintf("bug: event %d of an execution that is repeated differs: %+v, before %+v", x.depth, e, n.event))
+		return fmt.Errorf("%w: event %d is %+v, before %+v", ErrDiffers, x.depth, e, n.event)
 	case !n.known:
 		n.event, n.known = e, true
 	}
@@ -120,6 +127,7 @@ func (x *Explorer) Add(e Event) {
 	}
 	x.latest[x.indexOf(e.Process)] = x.depth
 	x.depth++
+	return nil
 }
 
 // indexOf returns the index of a process in clocks.

@@ -352,12 +352,17 @@ func run(x *dpor.Explorer, p program) (m *machine, complete, more bool) {
 		if len(list) == 0 {
 			return m, true, x.End(m.pending())
 		}
-		next, ok := x.Choose(list)
+		next, ok, err := x.Choose(list)
+		if err != nil {
+			panic(err)
+		}
 		if !ok {
 			return m, false, x.Abandon()
 		}
 		m.step(next)
-		x.Add(m.events[len(m.events)-1])
+		if err := x.Add(m.events[len(m.events)-1]); err != nil {
+			panic(err)
+		}
 	}
 }
 

@@ -1,0 +1,252 @@
+package explore
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"io"
+	"time"
+
+	"github.com/heddle-dmt/heddle/experiments/find"
+	"github.com/heddle-dmt/heddle/internal/machine"
+	"github.com/heddle-dmt/heddle/memmodel"
+	"github.com/heddle-dmt/heddle/memmodel/storebuffer"
+	"github.com/heddle-dmt/heddle/sched/dpor"
+)
+
+// Options tune an exploration.
+type Options struct {
+	// Executions ends it after a number of executions; 0: it does not end before all are explored.
+	Executions int
+	// Time ends it after a time of the host; 0: it does not.
+	Time time.Duration
+	// Model is the memory model.
+	Model memmodel.Model
+	// Expect is the right standard output; nil: any is right.
+	Expect []byte
+	// Trace is the file that gets the recording of a run that fails.
+	Trace string
+	// State is the file from which an exploration continues and to which its state is written; empty: none.
+	State string
+	// Progress, when set, is called now and then with the numbers of executions so far and of instructions
+	// before which executions stop.
+	Progress func(executions, instructions int)
+}
+
+// progressInterval is the number of executions after which progress is reported, and stateInterval the
+// time after which the state is written.
+const (
+	progressInterval = 256
+	stateInterval    = 10 * time.Second
+)
+
+// exploration is an exploration under way.
+type exploration struct {
+	base     *find.Base
+	options  Options
+	config   machine.Config
+	explorer *dpor.Explorer
+	sharing  *sharing
+	runner   *runner
+	outputs  map[[sha256.Size]byte]int
+	saved    time.Time
+	report   Report
+}
+
+// Explore executes a program under every order of its threads, up to equivalence, until one fails. Stdin,
+// which may be nil, is its standard input. If ctx is done, the report has what was explored until then.
+func Explore(ctx context.Context, c machine.Config, stdin io.Reader, o Options) (*Report, error) {
+	limited, cancel := ctx, context.CancelFunc(func() {})
+	if o.Time > 0 {
+		limited, cancel = context.WithTimeout(ctx, o.Time)
+	}
+	defer cancel()
+	c.Memory = storebuffer.Options{}
+	base, err := find.NewBase(c, stdin, find.Options{Expect: o.Expect, Trace: o.Trace})
+	if err != nil {
+		return nil, err
+	}
+	x := &exploration{base: base, options: o, sharing: newSharing(), outputs: map[[sha256.Size]byte]int{}}
+	x.report.Model, x.report.Trace = o.Model, o.Trace
+	x.config = base.Config(o.Model)
+	x.config.Memory.Capacity = storebuffer.MaxCapacity
+	err = x.carryOut(limited)
+	if x.runner != nil {
+		x.runner.close()
+	}
+	if err != nil && limited.Err() != nil && (errors.Is(err, limited.Err()) || errors.Is(err, context.Cause(limited))) {
+		err = nil
+		x.report.Ended = find.EndedByTime
+		if ctx.Err() != nil {
+			x.report.Ended = find.EndedByCaller
+		}
+	}
+	x.report.Instructions = len(x.sharing.points)
+	return &x.report, err
+}
+
+// carryOut carries out the exploration.
+func (x *exploration) carryOut(ctx context.Context) error {
+	done, err := x.base.RunUndisturbed(ctx)
+	first := x.base.Report()
+	x.report.Accepted, x.report.Threads = first.Accepted, first.Threads
+	if done || err != nil {
+		x.report.Found, x.report.Undisturbed, x.report.Failure = first.Found, first.Found, first.Failure
+		return err
+	}
+	if x.runner, err = newRunner(x.config, x.sharing, false); err != nil {
+		return err
+	}
+	second, err := x.runner.runToSecondThread(ctx)
+	if err != nil {
+		return err
+	}
+	if !second {
+		return errOneThread.New(x.config.Args[0], x.report.Accepted)
+	}
+	x.runner.keepStart()
+	x.runner.limits = limits{instructions: find.Limit(x.runner.m.Instructions()), events: mostEvents}
+	x.restart()
+	if err := x.load(); err != nil {
+		return err
+	}
+	x.saved = time.Now()
+	for more := true; more; {
+		more, err = x.step(ctx)
+		if saveErr := x.saveNow(err != nil || !more); saveErr != nil {
+			return saveErr
+		}
+		if err != nil || x.report.Found {
+			return err
+		}
+		if more && x.options.Executions > 0 && x.report.Executions >= x.options.Executions {
+			x.report.Ended = EndedByExecutions
+			return nil
+		}
+	}
+	x.report.Complete = true
+	return nil
+}
+
+// mostEvents bounds the events of an execution.
+const mostEvents = 20_000
+
+// restart begins the exploration anew.
+func (x *exploration) restart() {
+	x.explorer = dpor.New()
+	x.report.Executions, x.report.Redundant, x.report.Outlasted, x.report.Events = 0, 0, 0, 0
+	x.report.Outputs, x.report.OtherOutputs = nil, 0
+	clear(x.outputs)
+}
+
+// step carries out an execution, and reports whether there are others.
+func (x *exploration) step(ctx context.Context) (more bool, err error) {
+	r := x.runner
+	r.choose = x.explorer
+	r.begin()
+	if err := r.run(ctx); err != nil {
+		if r.sharing.grown && errors.Is(err, dpor.ErrDiffers) {
+			x.restart()
+			return true, nil
+		}
+		return true, err
+	}
+	x.report.Threads = max(x.report.Threads, len(r.order))
+	x.report.Events = max(x.report.Events, len(r.history))
+	if r.sharing.grown {
+		x.report.Restarts++
+		x.restart()
+		return true, nil
+	}
+	x.report.notes = r.notes
+	if r.m.Cluster().MostRunnable() > r.m.Cluster().Cores() {
+		return true, errCores.New(r.m.Cluster().MostRunnable(), r.m.Cluster().Cores())
+	}
+	switch r.ending {
+	case explored:
+		x.report.Redundant++
+		return x.explorer.Abandon(), nil
+	case outlasted:
+		x.report.Outlasted++
+		return x.explorer.End(nil), nil
+	}
+	failure, failed, err := x.base.Failure(r.m, r.stdout.Bytes(), r.stderr.Bytes())
+	if err != nil {
+		return true, err
+	}
+	x.report.Executions++
+	x.noteOutput(r.stdout.Bytes())
+	if failed {
+		x.report.Found, x.report.Failure = true, failure
+		// The failure that was found is recorded even if the exploration was interrupted.
+		return false, x.record(context.Background(), failure)
+	}
+	if x.options.Progress != nil && x.report.Executions%progressInterval == 0 {
+		x.options.Progress(x.report.Executions, len(x.sharing.points))
+	}
+	return x.explorer.End(r.pendingEvents()), nil
+}
+
+// pendingEvents are the events that threads would have executed next if the program had not ended.
+func (r *runner) pendingEvents() (list []dpor.Event) {
+	if len(r.history) == 0 || !r.history[len(r.history)-1].Ends {
+		return nil
+	}
+	return r.stopped
+}
+
+// record executes the failing execution again from the start of the program, records it, and verifies the
+// recording.
+func (x *exploration) record(ctx context.Context, want machine.Failure) error {
+	var trace bytes.Buffer
+	c := x.config
+	c.Record = &machine.Record{To: &trace}
+	if want.Class == machine.FailureHang {
+		c.MaxInstructions = x.runner.m.Instructions()
+	}
+	r, err := newRunner(c, x.sharing, true)
+	if err != nil {
+		return err
+	}
+	defer r.close()
+	if _, err := r.runToSecondThread(ctx); err != nil {
+		return err
+	}
+	r.choose, r.limits = &followed{path: x.runner.path}, x.runner.limits
+	r.begin()
+	if err := r.run(ctx); err != nil {
+		return err
+	}
+	got, _, err := x.base.Failure(r.m, r.stdout.Bytes(), r.stderr.Bytes())
+	if err != nil {
+		return err
+	}
+	if got != want {
+		return errUnstable.New(want, "recording", got)
+	}
+	if _, err := r.m.Finish(); err != nil {
+		return err
+	}
+	if err := r.m.CloseTrace(); err != nil {
+		return err
+	}
+	return x.base.Verify(ctx, trace.Bytes(), want)
+}
+
+// followed is a chooser that makes the choices of another execution.
+type followed struct {
+	path []dpor.Process
+	at   int
+}
+
+// Begin implements chooser, and so do the other methods.
+func (f *followed) Begin()               { f.at = 0 }
+func (f *followed) Add(dpor.Event) error { return nil }
+func (f *followed) Choose([]dpor.Process) (dpor.Process, bool, error) {
+	if f.at == len(f.path) {
+		return 0, false, nil
+	}
+	f.at++
+	return f.path[f.at-1], true, nil
+}

@@ -1,0 +1,50 @@
+package find
+
+import (
+	"context"
+	"io"
+
+	"github.com/heddle-dmt/heddle/internal/machine"
+	"github.com/heddle-dmt/heddle/memmodel"
+)
+
+// The functions of this file are the parts of a search that an exploration of all executions has, too.
+
+// A Base is a program with the files and the failures of its runs.
+type Base struct{ s *search }
+
+// NewBase checks that a configuration can be searched. The options need Expect and Trace.
+func NewBase(c machine.Config, stdin io.Reader, o Options) (*Base, error) {
+	s, err := newSearch(c, stdin, o)
+	if err != nil {
+		return nil, err
+	}
+	return &Base{s}, nil
+}
+
+// RunUndisturbed runs the program once under the policy of the configuration. If that run fails it is
+// recorded, and done is true.
+func (b *Base) RunUndisturbed(ctx context.Context) (done bool, err error) {
+	return b.s.runUndisturbed(ctx)
+}
+
+// Report is the report of the undisturbed run.
+func (b *Base) Report() *Report { return &b.s.report }
+
+// Config is the configuration of a machine under a memory model.
+func (b *Base) Config(m memmodel.Model) machine.Config { return b.s.configFor(m) }
+
+// Failure returns how an execution that is over has ended, and whether it failed.
+func (b *Base) Failure(m *machine.Machine, stdout, stderr []byte) (machine.Failure, bool, error) {
+	return b.s.failureOf(m, stdout, stderr)
+}
+
+// Limit is the number of instructions after which an execution hangs, when another one had length
+// instructions.
+func Limit(length uint64) uint64 { return hangFactor*length + hangInstructions }
+
+// Verify writes the recording of a run that fails to the trace's file, and replays it to see that it
+// fails in the same way.
+func (b *Base) Verify(ctx context.Context, trace []byte, want machine.Failure) error {
+	return b.s.verify(ctx, trace, want)
+}
