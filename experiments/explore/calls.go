@@ -57,7 +57,7 @@ func mayWaitInvisibly(number uint64) bool {
 
 // describe fills in the event of a call that is not local. It returns the sentence's end about a call of
 // which the effect on other threads is not known.
-func (c *systemCall) describe(t *kernel.Task, e *dpor.Event) (refused string) {
+func (c *systemCall) describe(t *kernel.Task, r *arch.Regs, e *dpor.Event) (refused string) {
 	switch c.number {
 	case unix.SYS_FUTEX:
 		e.Accesses = c.futexAccesses()
@@ -65,7 +65,7 @@ func (c *systemCall) describe(t *kernel.Task, e *dpor.Event) (refused string) {
 		e.Ends = true
 	case unix.SYS_EXIT: // its accesses are those of the kernel
 	case unix.SYS_CLONE, unix.SYS_CLONE3:
-		if !c.makesThread(t) {
+		if !t.MakesThread(r) {
 			return "makes a process"
 		}
 		e.Accesses = []dpor.Access{objectAccess(objectThreads)}
@@ -102,22 +102,6 @@ func (c *systemCall) describeOther(e *dpor.Event) {
 	if linux.Has(c.number, linux.Blocks) && object != objectTimers {
 		e.Accesses = append(e.Accesses, objectAccess(objectTimers))
 	}
-}
-
-// cloneFlagsSize is the size, in bytes, of the flags at the start of struct clone_args.
-const cloneFlagsSize = 8
-
-// makesThread reports whether a clone makes a thread of the process.
-func (c *systemCall) makesThread(t *kernel.Task) bool {
-	flags := c.args[0]
-	if c.number == unix.SYS_CLONE3 {
-		var b [cloneFlagsSize]byte
-		if t.Process().Peek(arch.Addr(c.args[0]+linux.CloneArgsFlags), b[:]) != len(b) {
-			return true // the call fails
-		}
-		flags = uint64(b[0]) | uint64(b[1])<<8 | uint64(b[2])<<16 | uint64(b[3])<<24
-	}
-	return flags&unix.CLONE_THREAD != 0
 }
 
 // futexWord is the size of the word of a futex.

@@ -169,7 +169,7 @@ func (x *exploration) step(ctx context.Context) (more bool, err error) {
 		return x.explorer.Abandon(), nil
 	case outlasted:
 		x.report.Outlasted++
-		return x.explorer.End(nil), nil
+		return x.explorer.End(), nil
 	}
 	failure, failed, err := x.base.Failure(r.m, r.stdout.Bytes(), r.stderr.Bytes())
 	if err != nil {
@@ -185,15 +185,7 @@ func (x *exploration) step(ctx context.Context) (more bool, err error) {
 	if x.options.Progress != nil && x.report.Executions%progressInterval == 0 {
 		x.options.Progress(x.report.Executions, len(x.sharing.points))
 	}
-	return x.explorer.End(r.pendingEvents()), nil
-}
-
-// pendingEvents are the events that threads would have executed next if the program had not ended.
-func (r *runner) pendingEvents() (list []dpor.Event) {
-	if len(r.history) == 0 || !r.history[len(r.history)-1].Ends {
-		return nil
-	}
-	return r.stopped
+	return x.explorer.End(), nil
 }
 
 // record executes the failing execution again from the start of the program, records it, and verifies the

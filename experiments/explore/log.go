@@ -1,6 +1,8 @@
 package explore
 
 import (
+	"slices"
+
 	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/emu/memlog"
@@ -52,11 +54,20 @@ func (r *runner) takeAccess(t *thread, e *memlog.Entry) {
 	}
 	pc, at, size := arch.Addr(e.PC), uint64(e.Addr), int(e.Size)
 	r.sharing.note(t.id, pc, at, size, kind)
-	if kind == stores && r.isWeak() || !r.sharing.hasShared(at, size) {
+	if !r.sharing.hasShared(at, size) {
+		return
+	}
+	if kind == stores && r.isWeak() {
+		if r.acting == t && !slices.Contains(r.event.Accesses, drainAccess(false)) {
+			r.event.Accesses = append(r.event.Accesses, drainAccess(false))
+		}
 		return
 	}
 	if r.acting != t || pc != r.eventPC || t.call {
-		r.sharing.addPoint(pc, kind|always)
+		if _, isPoint := r.sharing.points[pc]; isPoint && !r.sharing.grown {
+			kind |= always
+		}
+		r.sharing.addPoint(pc, kind)
 		return
 	}
 	r.addAccess(at, size, kind&stores != 0)

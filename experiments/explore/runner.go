@@ -40,7 +40,7 @@ type runner struct {
 	started started
 	choose  chooser
 	limits  limits
-	stops   int // the number of breakpoints that are set
+	stops   int // the version of the points whose breakpoints are set
 	notes   notes
 
 	// The state of an execution.
@@ -61,7 +61,6 @@ type runner struct {
 	pc      arch.Addr      // at which the engine has stopped last
 	done    uint64         // instructions of the quantum before it
 	changed bool           // the kernel has acted: threads may have changed
-	stopped []dpor.Event   // those that the last event has prevented
 	enabled []dpor.Process
 }
 
@@ -104,19 +103,27 @@ const (
 	gone
 )
 
+// step is what a thread does next.
+type step struct {
+	event     dpor.Event
+	pc        arch.Addr
+	drains    bool // it waits for the thread's commits
+	drainsAll bool // it commits the stores of all threads
+	parts     bool // it is the load of an instruction that then stores
+	call      bool // it is a system call
+}
+
 // thread is a thread of the program.
 type thread struct {
-	id             arch.ThreadID
-	state          threadState
-	pending        dpor.Event
-	drains         bool // the pending event waits for the thread's commits
-	parts          bool // the pending event is the load of an instruction that then stores
-	call           bool // the pending event is a system call
-	pc             arch.Addr
+	id    arch.ThreadID
+	state threadState
+	step
 	latest         int   // its latest event, or that by which it was created; -1: none
 	after          []int // events that made its next event possible
 	commits        []int // events that have committed its stores since its last one that waited for them
 	waitsInvisibly bool  // the end of its wait is no event
+	// stored is the last event before each of its stores, by the time of the quantum in which that was made.
+	stored map[arch.Cycles]int
 	visits
 }
 
@@ -233,10 +240,10 @@ func (r *runner) begin() {
 
 // setBreakpoints has the engine stop before the events that are known.
 func (r *runner) setBreakpoints() {
-	if len(r.sharing.points) == r.stops {
+	if r.sharing.version == r.stops {
 		return
 	}
-	r.stops = len(r.sharing.points)
+	r.stops = r.sharing.version
 	var list []arch.Addr
 	for pc, kind := range r.sharing.points {
 		if !r.isWeak() || kind != stores {
@@ -273,9 +280,18 @@ func (r *runner) prepare() {
 	r.timer = false
 	r.commitPrivate()
 	for !r.over && r.err == nil {
-		if t := r.find(unseen); t != nil {
-			r.setQuantum(t)
+		if r.acting != nil {
+			r.setQuantum(r.acting)
 			return
+		}
+		if t := r.find(unseen); t != nil {
+			if !r.isWeak() {
+				r.setQuantum(t)
+				return
+			}
+			// It may store before its first event, which then has its place in the order.
+			t.state, t.step = finishes, step{event: dpor.Event{Process: t.process(), Owner: t.process()}}
+			continue
 		}
 		if r.next == 0 && !r.chooseProcess() {
 			return
@@ -377,28 +393,30 @@ func (r *runner) endStuck() {
 
 // beginEvent has the event that a thread is before executed by what it runs next.
 func (r *runner) beginEvent(t *thread) {
-	if t.pending.Ends {
-		r.noteStopped(t)
+	r.acting, r.event, r.eventPC = t, t.event, t.pc
+	if t.event.Ends {
+		r.event.Prevents = r.listPrevented(t)
 	}
-	r.acting, r.event, r.eventPC = t, t.pending, t.pc
 	r.event.Accesses = nil
 	if t.call || t.state == finishes {
-		r.event.Accesses = slices.Clone(t.pending.Accesses)
+		r.event.Accesses = slices.Clone(t.event.Accesses)
 		r.changed = true
 		t.forget()
+	}
+	if t.drainsAll {
+		r.drainAll()
 	}
 	t.state = unseen
 }
 
-// noteStopped notes the events of other processes that do not happen if the event of a thread ends them.
-func (r *runner) noteStopped(t *thread) {
-	r.stopped = r.stopped[:0]
+// listPrevented lists the events of other processes that do not happen if the event of a thread ends them.
+func (r *runner) listPrevented(t *thread) (list []dpor.Event) {
 	for _, o := range r.order {
 		if o != t && o.isReady() && !(o.drains && r.hasStores(o)) {
-			r.stopped = append(r.stopped, o.pending)
+			list = append(list, o.event)
 		}
 	}
-	r.stopped = r.appendCommits(r.stopped)
+	return r.appendCommits(list)
 }
 
 // finishEvent adds the event that is being executed, if there is one.
@@ -414,7 +432,6 @@ func (r *runner) finishEvent() {
 		t.commits = t.commits[:0]
 	}
 	t.after = t.after[:0]
-	t.drains, t.call, t.parts = false, false, false
 	t.latest = len(r.history)
 	r.add()
 }
@@ -446,11 +463,16 @@ func (r *runner) EngineStopped(task *kernel.Task, stop arch.Stop) machine.Reacti
 	pc := r.m.CPU().PC()
 	repeats := pc == r.pc && stop.Instructions == r.done+1
 	r.pc, r.done = pc, stop.Instructions
-	if kind, isPoint := r.sharing.points[pc]; !isPoint || repeats || !r.describe(task, t, pc, kind) {
+	kind, isPoint := r.sharing.points[pc]
+	if !isPoint || repeats {
+		return machine.ResumeEngine
+	}
+	next, isEvent := r.describe(task, t, pc, kind)
+	if !isEvent {
 		return machine.ResumeEngine
 	}
 	r.finishEvent()
-	t.state = atEvent
+	t.state, t.step = atEvent, next
 	if r.isSpinning(t) {
 		t.state = spinning
 	}
@@ -471,36 +493,39 @@ func (r *runner) EngineStarts(*kernel.Task) machine.Reaction {
 	return machine.Proceed
 }
 
-// describe makes the event that a thread is before the pending one, and reports whether there is one: the
-// instruction may access memory that is not shared.
-func (r *runner) describe(task *kernel.Task, t *thread, pc arch.Addr, kind accessKind) bool {
-	e := dpor.Event{Process: t.process(), Owner: t.process()}
-	drains, parts := false, false
-	switch {
-	case kind&call != 0:
-		var regs arch.Regs
-		r.m.CPU().Regs(&regs)
-		c := newSystemCall(&regs)
-		if c.isLocal() {
-			r.notes.readsTime = r.notes.readsTime || linux.Has(c.number, linux.TimeDependent)
-			if !r.isWeak() && kind&always == 0 {
-				return false
-			}
-		} else if refused := c.describe(task, &e); refused != "" {
-			r.err = errRefused.New(refused)
-			return true
-		}
-		r.noteCall(t, pc, &c)
-		drains = true
-	default:
-		order := r.m.CPU().OrderAt(pc)
-		drains = order&(emu.OrderLocked|emu.OrderFull) != 0
-		if !r.nameAccesses(&e, kind) && kind&always == 0 && !(r.isWeak() && drains) {
+// describe returns the event that a thread is before, and whether there is one: the instruction may access
+// memory that is not shared.
+func (r *runner) describe(task *kernel.Task, t *thread, pc arch.Addr, kind accessKind) (s step, isEvent bool) {
+	s = step{pc: pc, call: kind&call != 0, event: dpor.Event{Process: t.process(), Owner: t.process()}}
+	if s.call {
+		return s, r.describeCall(task, t, &s, kind)
+	}
+	order := r.m.CPU().OrderAt(pc)
+	s.drains = r.isWeak() && order&(emu.OrderLocked|emu.OrderFull) != 0
+	s.parts = !r.isWeak() && kind&(loads|stores|locked) == loads|stores && order&emu.OrderLocked == 0
+	isShared := r.nameAccesses(&s.event, kind)
+	return s, isShared || kind&always != 0 || s.drains
+}
+
+// describeCall describes the system call that a thread is before, and reports whether it is an event.
+func (r *runner) describeCall(task *kernel.Task, t *thread, s *step, kind accessKind) bool {
+	var regs arch.Regs
+	r.m.CPU().Regs(&regs)
+	c := newSystemCall(&regs)
+	if c.isLocal() {
+		r.notes.readsTime = r.notes.readsTime || linux.Has(c.number, linux.TimeDependent)
+		if !r.isWeak() && kind&always == 0 {
 			return false
 		}
-		parts = !r.isWeak() && kind&(loads|stores|locked) == loads|stores && order&emu.OrderLocked == 0
+	} else if refused := c.describe(task, &regs, &s.event); refused != "" {
+		r.err = errRefused.New(refused)
+		return true
 	}
-	t.pending, t.pc, t.drains, t.parts, t.call = e, pc, drains && r.isWeak(), parts, kind&call != 0
+	r.noteCall(t, s.pc, &c)
+	s.drains = r.isWeak()
+	if s.drainsAll = r.isWeak() && c.number != unix.SYS_EXIT && (task.MayRemovePages(&regs) || task.ReachesMemory(&regs)); s.drainsAll {
+		s.event.Accesses = append(s.event.Accesses, drainAccess(true))
+	}
 	return true
 }
 
@@ -584,12 +609,20 @@ func (r *runner) afterStep() {
 	if r.acting != nil && t.parts {
 		_, atInside = r.m.InterruptedInstruction(t.id)
 	}
+	if task := r.m.Kernel().Task(t.id); task == nil || !task.Runnable() {
+		r.changed = true
+	}
+	if r.acting == t && !r.changed && !atInside && !r.m.Done() {
+		r.noteStores(t, number)
+		return // the quantum was at its end before the next event
+	}
 	r.finishEvent()
+	r.noteStores(t, t.latest)
 	if atInside {
 		t.state = inside
-		t.pending.Accesses = slices.Clone(r.history[len(r.history)-1].Accesses)
-		for i := range t.pending.Accesses {
-			t.pending.Accesses[i].Write = true
+		t.step = step{pc: t.pc, event: dpor.Event{Process: t.process(), Owner: t.process(), Accesses: slices.Clone(r.history[len(r.history)-1].Accesses)}}
+		for i := range t.event.Accesses {
+			t.event.Accesses[i].Write = true
 		}
 	}
 	if r.changed {
@@ -610,7 +643,7 @@ func (r *runner) noteThreads(number int) {
 	for _, task := range tasks {
 		t := r.threads[task.ID()]
 		if t == nil {
-			t = &thread{id: task.ID(), latest: number}
+			t = &thread{id: task.ID(), latest: number, stored: map[arch.Cycles]int{}}
 			r.threads[t.id] = t
 			r.order = append(r.order, t)
 			if number >= 0 {
@@ -641,7 +674,7 @@ func (r *runner) noteWait(task *kernel.Task, t *thread, number int) {
 		t.state = unseen
 		if !t.waitsInvisibly {
 			t.state = finishes
-			t.pending = dpor.Event{Process: t.process(), Owner: t.process(), Accesses: []dpor.Access{objectAccess(objectKernel), objectAccess(objectTimers)}}
+			t.step = step{event: dpor.Event{Process: t.process(), Owner: t.process(), Accesses: []dpor.Access{objectAccess(objectKernel), objectAccess(objectTimers)}}}
 		}
 	}
 }

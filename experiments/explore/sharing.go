@@ -26,8 +26,9 @@ const cellSize = 8
 type sharing struct {
 	// shared are the cells that threads share, points the instructions that access them, or have another
 	// effect on other threads.
-	shared map[uint64]bool
-	points map[arch.Addr]accessKind
+	shared  map[uint64]bool
+	points  map[arch.Addr]accessKind
+	version int // of the points
 	// grown: something was added of which this execution may have missed events.
 	grown bool
 
@@ -115,6 +116,7 @@ func (s *sharing) createdBy(ancestor, t arch.ThreadID) uint32 {
 func (s *sharing) addPoint(pc arch.Addr, kind accessKind) {
 	if s.points[pc]|kind != s.points[pc] {
 		s.points[pc] |= kind
+		s.version++
 		s.grown = true
 	}
 }

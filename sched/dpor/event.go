@@ -21,8 +21,10 @@ type Event struct {
 	// thread observes does not depend on when its own stores are committed.
 	Owner    Process  `json:"owner"`
 	Accesses []Access `json:"accesses,omitempty"`
-	// Ends marks an event after which no other process continues.
+	// Ends marks an event on which those of all other owners depend, such as the end of the program.
 	Ends bool `json:"ends,omitempty"`
+	// Prevents are the next events of other processes that are impossible after this one.
+	Prevents []Event `json:"-"`
 	// After are earlier events, by their numbers in the execution, without which this one would be
 	// impossible, besides those of the process itself. Their order cannot be reversed.
 	After []int `json:"-"`

@@ -121,7 +121,7 @@ func (x *Explorer) Add(e Event) error {
 	case !n.known:
 		n.event, n.known = e, true
 	}
-	n.event.After = e.After
+	n.event.After, n.event.Prevents = e.After, e.Prevents
 	if n.clock == nil {
 		x.order(n)
 	}
@@ -168,16 +168,16 @@ func (x *Explorer) happensBefore(i, k int) bool {
 	return int(x.nodes[k].clock.at(x.indexes[x.nodes[i].process])) > i
 }
 
-// End ends an execution that is complete, and reports whether there is another one to execute. Pending
-// are the events that processes would have executed next if the last event had not been one that Ends.
-func (x *Explorer) End(pending []Event) (more bool) {
+// End ends an execution that is complete, and reports whether there is another one to execute.
+func (x *Explorer) End() (more bool) {
 	for k := range x.depth {
-		for _, i := range x.nodes[k].races {
-			x.reverse(i, k)
+		n := &x.nodes[k]
+		for _, i := range n.races {
+			x.reverse(i, step{n.event, k})
 		}
-	}
-	for i := range pending {
-		x.insert(x.depth-1, []step{{event: pending[i], number: -1}})
+		for i := range n.event.Prevents {
+			x.reverse(k, step{n.event.Prevents[i], -1})
+		}
 	}
 	return x.advance()
 }
@@ -191,15 +191,15 @@ type step struct {
 	number int
 }
 
-// reverse has an execution explored, unless one is, in which event k comes before event i.
-func (x *Explorer) reverse(i, k int) {
+// reverse has an execution explored, unless one is, in which a step comes before event i.
+func (x *Explorer) reverse(i int, last step) {
 	var sequence []step
 	for m := i + 1; m < x.depth; m++ {
 		if !x.happensBefore(i, m) {
 			sequence = append(sequence, step{x.nodes[m].event, m})
 		}
 	}
-	x.insert(i, append(sequence, step{x.nodes[k].event, k}))
+	x.insert(i, append(sequence, last))
 }
 
 // insert has a sequence explored from the state before event i, unless an equivalent one is: the test of
@@ -227,7 +227,7 @@ func (x *Explorer) insert(i int, sequence []step) {
 	}
 	for s := range sequence {
 		b := &branch{Event: sequence[s].event}
-		b.Event.After = nil
+		b.Event.After, b.Event.Prevents = nil, nil
 		*list = append(*list, b)
 		list = &b.Next
 	}
@@ -278,7 +278,7 @@ func (x *Explorer) isOrdered(a, b *step) bool {
 func (x *Explorer) advance() (more bool) {
 	for i := len(x.nodes) - 1; i >= 0; i-- {
 		n := &x.nodes[i]
-		n.event.After = nil
+		n.event.After, n.event.Prevents = nil, nil
 		n.sleep = append(n.sleep, n.event)
 		if len(n.next) == 0 {
 			continue

@@ -172,7 +172,11 @@ func (m *machine) step(p dpor.Process) {
 	}
 	t := int(p)
 	o := m.p.threads[t][m.pc[t]]
-	m.events = append(m.events, m.next(t))
+	e := m.next(t)
+	if o.kind == opExit {
+		e.Prevents = m.prevented(t)
+	}
+	m.events = append(m.events, e)
 	m.after[t] = nil
 	m.last[p] = number
 	m.pc[t]++
@@ -241,28 +245,19 @@ func (m *machine) commit(p dpor.Process, number int) {
 	m.last[p] = number
 }
 
-// pending are the next events of the processes that the end of the program has stopped.
-func (m *machine) pending() (list []dpor.Event) {
-	if !m.ended {
-		return nil
-	}
-	m.ended = false
-	last := m.events[len(m.events)-1]
+// prevented are the next events of other processes, which the end of the program prevents.
+func (m *machine) prevented(t int) (list []dpor.Event) {
 	for _, p := range m.enabled() {
-		if p == last.Process {
-			continue
-		}
-		if p < 100 {
+		switch {
+		case p == dpor.Process(t):
+		case p < 100:
 			list = append(list, m.next(int(p)))
-		} else {
+		default:
 			other := m.clone()
 			other.step(p)
-			e := other.events[len(other.events)-1]
-			e.After = nil
-			list = append(list, e)
+			list = append(list, other.events[len(other.events)-1])
 		}
 	}
-	m.ended = true
 	return list
 }
 
@@ -350,7 +345,7 @@ func run(x *dpor.Explorer, p program) (m *machine, complete, more bool) {
 	for {
 		list := m.enabled()
 		if len(list) == 0 {
-			return m, true, x.End(m.pending())
+			return m, true, x.End()
 		}
 		next, ok, err := x.Choose(list)
 		if err != nil {
