@@ -131,13 +131,7 @@ func (r *runner) commit(p dpor.Process) {
 				r.event.After = append(r.event.After, before)
 			}
 		}
-		for left := len(b.Stores(k)) - i; len(b.Stores(k)) >= left; { // those that it waits for, then it
-			first := len(b.Stores(k)) - left
-			if list := b.WaitsFor(k, first); len(list) > 0 {
-				first = list[0]
-			}
-			b.Commit(event.Commit{Core: k, Entry: uint32(first)})
-		}
+		b.CommitWithOlder(k, i)
 		t.commits = append(t.commits, len(r.history))
 		r.add()
 		r.commitPrivate()

@@ -542,7 +542,7 @@ func (r *runner) noteCall(t *thread, pc arch.Addr, c *systemCall) {
 			}
 		}
 	}
-	if linux.Has(c.number, linux.RemovesPages) && linux.Has(c.number, linux.Allocates) && r.sharing.isUsedByOthers(t.id, c.args[0], c.args[1]) {
+	if c.number == unix.SYS_MUNMAP && r.sharing.isUsedByOthers(t.id, c.args[0], c.args[1]) {
 		r.notes.unmaps = true
 	}
 }

@@ -338,7 +338,8 @@ func (t *Task) MakesThread(r *arch.Regs) bool {
 
 // MayRemovePages reports whether the system call that the thread makes with the registers r may remove
 // pages from an address space, replace them or give them to another process (linux.RemovesPages): not the
-// creation of a thread, the end of one that is not the last, and a mapping where nothing is mapped.
+// creation of a thread, the end of one that is not the last, a mapping where nothing is mapped, and new
+// rights to pages.
 func (t *Task) MayRemovePages(r *arch.Regs) bool {
 	number := CallNumber(r.GPR[arch.RAX])
 	switch number {
@@ -348,6 +349,11 @@ func (t *Task) MayRemovePages(r *arch.Regs) bool {
 		return len(t.proc.threads) == 1
 	case unix.SYS_MMAP:
 		return r.GPR[arch.R10]&unix.MAP_FIXED != 0
+	case unix.SYS_MPROTECT:
+		const all = unix.PROT_READ | unix.PROT_WRITE
+		return r.GPR[arch.RDX]&all != all
+	case unix.SYS_MADVISE:
+		return false // a store that waits is one from before or after the call
 	}
 	return linux.Has(number, linux.RemovesPages)
 }

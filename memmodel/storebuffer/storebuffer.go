@@ -93,6 +93,19 @@ func (b *ByStore) Commit(x event.Commit) {
 	b.made = append(b.made, x)
 }
 
+// CommitWithOlder commits the stores that store i of a core waits for, and then that store.
+func (b *ByStore) CommitWithOlder(k arch.CoreID, i int) {
+	for later := len(b.Stores(k)) - i; ; {
+		at := len(b.Stores(k)) - later
+		list := b.WaitsFor(k, at)
+		if len(list) == 0 {
+			b.Commit(event.Commit{Core: k, Entry: uint32(at)})
+			return
+		}
+		b.Commit(event.Commit{Core: k, Entry: uint32(list[0])})
+	}
+}
+
 // Decide implements memmodel.StoreBuffer, and so do the other methods.
 func (b *ByStore) Decide(core arch.CoreID, now arch.Cycles, list []event.Commit) []event.Commit {
 	list = append(list, b.made...)
