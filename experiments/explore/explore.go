@@ -235,7 +235,8 @@ type followed struct {
 // Begin implements chooser, and so do the other methods.
 func (f *followed) Begin()               { f.at = 0 }
 func (f *followed) Add(dpor.Event) error { return nil }
-func (f *followed) Choose([]dpor.Process) (dpor.Process, bool, error) {
+func (f *followed) IsDecided() bool      { return f.at < len(f.path) }
+func (f *followed) Choose(_, _ []dpor.Process) (dpor.Process, bool, error) {
 	if f.at == len(f.path) {
 		return 0, false, nil
 	}

@@ -22,7 +22,8 @@ import (
 // is a list of choices that is followed.
 type chooser interface {
 	Begin()
-	Choose(enabled []dpor.Process) (p dpor.Process, ok bool, err error)
+	IsDecided() bool
+	Choose(enabled, reluctant []dpor.Process) (p dpor.Process, ok bool, err error)
 	Add(dpor.Event) error
 }
 
@@ -44,24 +45,25 @@ type runner struct {
 	notes   notes
 
 	// The state of an execution.
-	threads map[arch.ThreadID]*thread
-	order   []*thread // by id
-	running bool      // the prefix is over
-	over    bool
-	ending  ending
-	err     error
-	quantum sched.Quantum
-	next    dpor.Process // that was chosen; 0: none was
-	timer   bool         // the next step is a timer's
-	acting  *thread      // whose event is being executed; nil: none is
-	event   dpor.Event   // that is being executed
-	eventPC arch.Addr
-	history []dpor.Event   // the events so far
-	path    []dpor.Process // the choices so far
-	pc      arch.Addr      // at which the engine has stopped last
-	done    uint64         // instructions of the quantum before it
-	changed bool           // the kernel has acted: threads may have changed
-	enabled []dpor.Process
+	threads  map[arch.ThreadID]*thread
+	order    []*thread // by id
+	running  bool      // the prefix is over
+	over     bool
+	ending   ending
+	err      error
+	quantum  sched.Quantum
+	next     dpor.Process // that was chosen; 0: none was
+	timer    bool         // the next step is a timer's
+	acting   *thread      // whose event is being executed; nil: none is
+	event    dpor.Event   // that is being executed
+	eventPC  arch.Addr
+	history  []dpor.Event   // the events so far
+	path     []dpor.Process // the choices so far
+	pc       arch.Addr      // at which the engine has stopped last
+	done     uint64         // instructions of the quantum before it
+	changed  bool           // the kernel has acted: threads may have changed
+	enabled  []dpor.Process
+	spinners []dpor.Process
 }
 
 // ending is how an execution ended.
@@ -336,11 +338,17 @@ func (r *runner) setQuantum(t *thread) {
 // chooseProcess asks which process executes the next event. It returns false if the execution is over.
 func (r *runner) chooseProcess() bool {
 	list := r.listEnabled()
-	if len(list) == 0 {
+	r.spinners = r.spinners[:0]
+	for _, t := range r.order {
+		if t.state == spinning && !(t.drains && r.hasStores(t)) {
+			r.spinners = append(r.spinners, t.process())
+		}
+	}
+	if len(list) == 0 && !r.choose.IsDecided() {
 		r.endStuck()
 		return false
 	}
-	p, ok, err := r.choose.Choose(list)
+	p, ok, err := r.choose.Choose(list, r.spinners)
 	switch {
 	case err != nil:
 		r.err = errDiffers.Wrap(err)

@@ -61,17 +61,23 @@ func (x *Explorer) Depth() int { return x.depth }
 func (x *Explorer) Fixed() int { return x.fixed }
 
 // Choose returns the process that executes the next event. Enabled are the processes that can, in the
-// order in which they are preferred, at least one. It returns false if every execution from here on is
-// equivalent to one that was executed.
-func (x *Explorer) Choose(enabled []Process) (p Process, ok bool, err error) {
+// order in which they are preferred, at least one; reluctant are processes that can, but are chosen only
+// where an execution is to differ from another one by that. It returns false if every execution from here on
+// is equivalent to one that was executed.
+func (x *Explorer) Choose(enabled, reluctant []Process) (p Process, ok bool, err error) {
 	if x.depth == len(x.nodes) && !x.extend(enabled) {
 		return 0, false, nil
 	}
 	p = x.nodes[x.depth].process
-	if !slices.Contains(enabled, p) {
+	if !slices.Contains(enabled, p) && !slices.Contains(reluctant, p) {
 		return 0, false, fmt.Errorf("%w: process %#x cannot execute event %d", ErrDiffers, uint64(p), x.depth)
 	}
 	return p, true, nil
+}
+
+// IsDecided reports whether the next choice follows from earlier executions.
+func (x *Explorer) IsDecided() bool {
+	return x.depth < len(x.nodes) || x.depth > 0 && len(x.nodes[x.depth-1].below) > 0
 }
 
 // extend adds a node for the next event. It returns false if there is nothing to execute.

@@ -347,7 +347,7 @@ func run(x *dpor.Explorer, p program) (m *machine, complete, more bool) {
 		if len(list) == 0 {
 			return m, true, x.End()
 		}
-		next, ok, err := x.Choose(list)
+		next, ok, err := x.Choose(list, nil)
 		if err != nil {
 			panic(err)
 		}
