@@ -111,10 +111,11 @@ func (a *app) explore(ctx context.Context, flags *pflag.FlagSet, f exploreFlags,
 	switch {
 	case report.Found:
 		a.status = exitFound
+	case report.Complete:
 	case stopped:
 		a.status = status
 		a.say("interrupted")
-	case !report.Complete:
+	default:
 		a.status = exitUnfinished
 	}
 	return report.Write(a.stdout)

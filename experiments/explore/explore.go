@@ -2,6 +2,7 @@ package explore
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -108,25 +109,45 @@ func (x *exploration) carryOut(ctx context.Context) error {
 	x.runner.keepStart()
 	x.runner.limits = limits{instructions: find.Limit(x.runner.m.Instructions()), events: mostEvents}
 	x.restart()
-	if err := x.load(); err != nil {
+	if done, err := x.load(); done || err != nil {
+		x.report.Complete = done
 		return err
 	}
+	return x.exploreAll(ctx)
+}
+
+// exploreAll carries out executions until there is no other, or one fails.
+func (x *exploration) exploreAll(ctx context.Context) error {
 	x.saved = time.Now()
 	for more := true; more; {
-		more, err = x.step(ctx)
-		if saveErr := x.saveNow(err != nil || !more); saveErr != nil {
-			return saveErr
-		}
-		if err != nil || x.report.Found {
-			return err
-		}
-		if more && x.options.Executions > 0 && x.report.Executions >= x.options.Executions {
+		if x.options.Executions > 0 && x.report.Executions >= x.options.Executions {
 			x.report.Ended = EndedByExecutions
-			return nil
+			return x.save(false, true)
+		}
+		var err error
+		if more, err = x.step(ctx); x.report.Found {
+			return err
+		} else if err != nil {
+			return x.saveInterrupted(ctx, err)
+		}
+		if err := x.save(!more, !more); err != nil {
+			return err
 		}
 	}
 	x.report.Complete = true
 	return nil
+}
+
+// saveInterrupted writes the state after an execution that was cut short by ctx, which the explorer does
+// not count.
+func (x *exploration) saveInterrupted(ctx context.Context, err error) error {
+	if ctx.Err() == nil {
+		return err
+	}
+	if x.sharing.grown {
+		x.restart()
+	}
+	return cmp.Or(x.save(false, true), err)
 }
 
 // mostEvents bounds the events of an execution.

@@ -1,8 +1,11 @@
 package explore_test
 
 import (
+	"context"
 	"fmt"
 	"path/filepath"
+	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/heddle-dmt/heddle/experiments/explore"
@@ -170,5 +173,34 @@ func TestMutualExclusion(t *testing.T) {
 				t.Errorf("%s under %v: %+v", name, x.model, *r)
 			}
 		}
+	}
+}
+
+// TestState: an exploration that is interrupted again and again has the report of one that is not.
+func TestState(t *testing.T) {
+	program := freestanding(t, programText(classics["IRIW"]))
+	o := explore.Options{Model: memmodel.TSO, State: filepath.Join(t.TempDir(), "state"), Trace: filepath.Join(t.TempDir(), "trace")}
+	want := exploreProgram(t, program, explore.Options{Model: o.Model, Trace: o.Trace})
+	var got *explore.Report
+	for got == nil || !got.Complete {
+		before := o.Executions
+		o.Executions += 97
+		if got = exploreProgram(t, program, o); !got.Complete && got.Executions != o.Executions {
+			t.Fatalf("%d executions after %d: %+v", got.Executions, before, *got)
+		}
+	}
+	got.Restarts = want.Restarts
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("interrupted: %+v\nwant: %+v", *got, *want)
+	}
+	again := exploreProgram(t, program, o)
+	again.Restarts = want.Restarts
+	if !reflect.DeepEqual(again, want) {
+		t.Errorf("read again: %+v\nwant: %+v", *again, *want)
+	}
+	c := machine.DefaultConfig()
+	c.Args, c.Cores = []string{program, "argument"}, 20
+	if _, err := explore.Explore(context.Background(), c, nil, o); err == nil || !strings.Contains(err.Error(), "cannot continue") {
+		t.Errorf("the state of another run: %v", err)
 	}
 }

@@ -82,6 +82,7 @@ type search struct {
 	workers  []worker
 	outputs  map[[sha256.Size]byte]int // places in the report's outputs
 	report   Report
+	digest   string // of the undisturbed run
 }
 
 // worker executes schedules, on one machine for each memory model.

@@ -31,6 +31,9 @@ func (b *Base) RunUndisturbed(ctx context.Context) (done bool, err error) {
 // Report is the report of the undisturbed run.
 func (b *Base) Report() *Report { return &b.s.report }
 
+// Digest is that of the undisturbed run: of the program, its arguments and files, and what it did.
+func (b *Base) Digest() string { return b.s.digest }
+
 // Config is the configuration of a machine under a memory model.
 func (b *Base) Config(m memmodel.Model) machine.Config { return b.s.configFor(m) }
 

@@ -1,6 +1,7 @@
 package dpor_test
 
 import (
+	"encoding/json"
 	"math/rand/v2"
 	"testing"
 
@@ -26,6 +27,35 @@ func explore(t *testing.T, p program) map[string]bool {
 		classes[key] = true
 	}
 	return classes
+}
+
+// TestContinue: an exploration that is stored and continued between executions is the same.
+func TestContinue(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 3))
+	for n := 0; n < 20; n++ {
+		p := randomProgram(r, model(n%3))
+		want := explore(t, p)
+		x := dpor.New()
+		got := 0
+		for more := true; more; got++ {
+			text, err := json.Marshal(x.State())
+			if err != nil {
+				t.Fatal(err)
+			}
+			var s dpor.State
+			if err := json.Unmarshal(text, &s); err != nil {
+				t.Fatal(err)
+			}
+			x = dpor.Continue(&s)
+			var m *machine
+			if m, _, more = run(x, p); !want[m.key()] {
+				t.Fatalf("program %d: another execution:\n%v", n, p)
+			}
+		}
+		if got != len(want) {
+			t.Fatalf("program %d: %d executions, want %d:\n%v", n, got, len(want), p)
+		}
+	}
 }
 
 // TestRandomPrograms: an exploration executes each class of executions once, as an enumeration of all

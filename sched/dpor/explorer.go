@@ -30,17 +30,18 @@ type node struct {
 	event   Event
 	known   bool // the event has been executed
 	sleep   []Event
-	next    []*branch // the wakeup tree, but for the branch that is explored
-	below   []*branch // the part of the wakeup tree under that branch
+	next    []*Branch // the wakeup tree, but for the branch that is explored
+	below   []*Branch // the part of the wakeup tree under that branch
 	clock   clock
 	races   []int // earlier events with which the event is in a race that can be reversed
 	process Process
 }
 
-// branch is a node of a wakeup tree.
-type branch struct {
+// Branch is a node of a wakeup tree.
+type Branch struct {
+	// Event is executed there, and Next are the branches after it, in the order in which they are explored.
 	Event Event     `json:"event"`
-	Next  []*branch `json:"next,omitempty"`
+	Next  []*Branch `json:"next,omitempty"`
 }
 
 // New makes an explorer of which nothing is executed.
@@ -232,7 +233,7 @@ func (x *Explorer) insert(i int, sequence []step) {
 		list = &b.Next
 	}
 	for s := range sequence {
-		b := &branch{Event: sequence[s].event}
+		b := &Branch{Event: sequence[s].event}
 		b.Event.After, b.Event.Prevents = nil, nil
 		*list = append(*list, b)
 		list = &b.Next
@@ -240,7 +241,7 @@ func (x *Explorer) insert(i int, sequence []step) {
 }
 
 // findBranch returns the first branch that is a weak initial of a sequence, and where it is there.
-func (x *Explorer) findBranch(list []*branch, sequence []step) (*branch, int) {
+func (x *Explorer) findBranch(list []*Branch, sequence []step) (*Branch, int) {
 	for _, b := range list {
 		if at, initial := x.findInitial(&b.Event, sequence); initial {
 			return b, at
