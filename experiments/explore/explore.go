@@ -35,12 +35,12 @@ type Options struct {
 	Progress func(executions, instructions int)
 }
 
-// progressInterval is the number of executions after which progress is reported, and stateInterval the
-// time after which the state is written.
-const (
-	progressInterval = 256
-	stateInterval    = 10 * time.Second
-)
+// stateInterval is the time after which the state is written.
+const stateInterval = 10 * time.Second
+
+// isProgress reports whether progress is reported after a number of executions: each time that it has
+// doubled, and every 16,384.
+func isProgress(n int) bool { return n >= 256 && (n&(n-1) == 0 || n%16384 == 0) }
 
 // exploration is an exploration under way.
 type exploration struct {
@@ -203,7 +203,7 @@ func (x *exploration) step(ctx context.Context) (more bool, err error) {
 		// The failure that was found is recorded even if the exploration was interrupted.
 		return false, x.record(context.Background(), failure)
 	}
-	if x.options.Progress != nil && x.report.Executions%progressInterval == 0 {
+	if x.options.Progress != nil && isProgress(x.report.Executions) {
 		x.options.Progress(x.report.Executions, len(x.sharing.points))
 	}
 	return x.explorer.End(), nil

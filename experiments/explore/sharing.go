@@ -71,7 +71,7 @@ type instruction struct {
 }
 
 // use is how a thread uses a cell: for its last load and its last store the number of threads that it had
-// created before, plus 1; 0: there was none.
+// created before, plus 1; 0: it has made no such access.
 type use struct {
 	thread      arch.ThreadID
 	load, store uint32

@@ -98,7 +98,7 @@ func (r *runner) isSpinning(t *thread) bool {
 	return len(t.reads) > 0 && !r.isOutdated(t)
 }
 
-// repeatsStores reports whether the newest stores, of a round, are none or those of the round before.
+// repeatsStores reports whether a round has made no stores, or those of the round before.
 func (t *thread) repeatsStores(before *visit, round int) bool {
 	if round == 0 {
 		return true
