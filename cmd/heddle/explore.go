@@ -18,10 +18,8 @@ func (a *app) exploreCommand() *cobra.Command {
 		}
 		defer stdin.Close()
 		progress := &liveLine{app: a, terminal: a.onTerminal()}
-		a.status, err = x.Run(c.Context(), j.Config(), stdin.Reader, a.stdout, progress.print, progress.end)
-		if by, stopped := interrupted(c.Context()); stopped && a.status == exploration.ExitUnfinished {
-			a.status = by
-		}
+		err = x.Run(c.Context(), j.Config(), stdin.Reader, a.stdout, progress.print, progress.end)
+		a.status = x.Status(interrupted(c.Context()))
 		return err
 	}
 	return c

@@ -149,10 +149,15 @@ func (r *runner) noteStores(t *thread, number int) {
 		clear(t.stored)
 		return
 	}
+	fenced, weak := false, false
 	for _, s := range b.Stores(k) {
+		fenced, weak = fenced || s.Size == 0, weak || s.Weak != 0
 		if _, known := t.stored[s.Made]; !known {
 			t.stored[s.Made] = number
 		}
+	}
+	if fenced && (weak || r.model == memmodel.PSO) {
+		r.err = errRefused.New("executes SFENCE while stores wait")
 	}
 }
 

@@ -3,10 +3,6 @@ package explore
 import "github.com/heddle-dmt/heddle/internal/errs"
 
 var (
-	errStopped = errs.Define("explore-run-stopped",
-		"a run is stopped: {problem}",
-		"The program made a system call that the machine does not have; the rest of the sentence names it.",
-		"See heddle syscalls; with --unknown-syscalls=enosys such calls fail instead.")
 	errOneThread = errs.Define("explore-one-thread",
 		"{program} creates no second thread and exits with status {status}: it has one execution",
 		"heddle explore executes a program under every order of its threads. A program with one thread has only one order.",
@@ -15,6 +11,10 @@ var (
 		"cannot explore a program that {what}",
 		"Which orders of events are equivalent is known for the threads of one process that act on memory, futexes, files and pipes, and not for signals between threads, processes and timers that send signals.",
 		"Use heddle find, which needs no such knowledge.")
+	errEvents = errs.Define("explore-events",
+		"an execution has more than {most} events",
+		"The number of executions grows exponentially with that of the accesses that conflict: such a program has too many.",
+		"Give the program less to do, or use heddle find.")
 	errCores = errs.Define("explore-cores",
 		"{threads} threads can run at the same time, on {cores} cores",
 		"While a thread is between the load and the store of an instruction, or has stores that others do not see yet, it keeps its core.",

@@ -107,7 +107,7 @@ func (x *exploration) carryOut(ctx context.Context) error {
 		return errOneThread.New(x.config.Args[0], x.report.Accepted)
 	}
 	x.runner.keepStart()
-	x.runner.limits = limits{instructions: find.Limit(x.runner.m.Instructions()), events: mostEvents}
+	x.runner.limit = find.Limit(x.runner.m.Instructions())
 	x.restart()
 	if done, err := x.load(); done || err != nil {
 		x.report.Complete = done
@@ -149,9 +149,6 @@ func (x *exploration) saveInterrupted(ctx context.Context, err error) error {
 	}
 	return cmp.Or(x.save(false, true), err)
 }
-
-// mostEvents bounds the events of an execution.
-const mostEvents = 20_000
 
 // restart begins the exploration anew.
 func (x *exploration) restart() {
@@ -226,7 +223,7 @@ func (x *exploration) record(ctx context.Context, want machine.Failure) error {
 	if _, err := r.runToSecondThread(ctx); err != nil {
 		return err
 	}
-	r.choose, r.limits = &followed{path: x.runner.path}, x.runner.limits
+	r.choose, r.limit = &followed{path: x.runner.path}, x.runner.limit
 	r.begin()
 	if err := r.run(ctx); err != nil {
 		return err

@@ -40,8 +40,8 @@ type runner struct {
 	start   *machine.Snapshot // at the creation of the second thread
 	started started
 	choose  chooser
-	limits  limits
-	stops   int // the version of the points whose breakpoints are set
+	limit   uint64 // of instructions of an execution, after which it hangs
+	stops   int    // the version of the points whose breakpoints are set
 	notes   notes
 
 	// The state of an execution.
@@ -81,11 +81,8 @@ type started struct {
 	instructions   uint64
 }
 
-// limits bound an execution, from the snapshot on.
-type limits struct {
-	instructions uint64
-	events       int
-}
+// mostEvents bounds the events of an execution.
+const mostEvents = 20_000
 
 // notes are what a report has to say about the program.
 type notes struct {
@@ -267,7 +264,10 @@ func (r *runner) run(ctx context.Context) error {
 		if r.err != nil {
 			return r.err
 		}
-		if !r.m.Done() && (r.m.Instructions()-r.started.instructions > r.limits.instructions || len(r.history) > r.limits.events) {
+		if len(r.history) > mostEvents {
+			return errEvents.New(mostEvents)
+		}
+		if !r.m.Done() && r.m.Instructions()-r.started.instructions > r.limit {
 			r.m.End(machine.OutcomeLimit)
 		}
 		if n%64 == 63 && ctx.Err() != nil {
@@ -604,6 +604,11 @@ func (r *runner) afterStep() {
 	number := len(r.history)
 	if r.timer {
 		r.event = dpor.Event{Process: timerProcess, Owner: timerProcess, Accesses: timerAccesses()}
+		for _, t := range r.order {
+			if t.state == blocked && t.latest >= 0 && slices.Contains(r.history[t.latest].Accesses, objectAccess(objectTimers)) {
+				r.event.After = append(r.event.After, t.latest) // it has set a timer
+			}
+		}
 		r.add()
 		r.noteThreads(number)
 		return

@@ -22,9 +22,9 @@ import (
 
 // Exit statuses of the command.
 const (
-	ExitVerified   = 0
-	ExitFound      = 1
-	ExitUnfinished = 3
+	exitVerified   = 0
+	exitFound      = 1
+	exitUnfinished = 3
 )
 
 var (
@@ -48,6 +48,7 @@ type Flags struct {
 	model   string
 	expect  string
 	quiet   bool
+	report  *explore.Report
 }
 
 // New makes the command, which does nothing yet, and its flags.
@@ -117,9 +118,9 @@ func (f *Flags) check() error {
 	return nil
 }
 
-// Run carries out the exploration, writes the report, and returns the exit status if ctx does not end it.
-// Print is called with lines of progress, and end after the last one.
-func (f *Flags) Run(ctx context.Context, c machine.Config, stdin io.Reader, stdout io.Writer, print func(string), end func()) (status int, err error) {
+// Run carries out the exploration and writes the report. Print is called with lines of progress, and end
+// after the last one.
+func (f *Flags) Run(ctx context.Context, c machine.Config, stdin io.Reader, stdout io.Writer, print func(string), end func()) error {
 	if !f.quiet {
 		f.options.Progress = func(executions, instructions int) {
 			print(fmt.Sprintf("executions: %d; events at %d instructions", executions, instructions))
@@ -128,15 +129,22 @@ func (f *Flags) Run(ctx context.Context, c machine.Config, stdin io.Reader, stdo
 	report, err := explore.Explore(ctx, c, stdin, f.options)
 	end()
 	if err != nil {
-		return 0, err
+		return err
 	}
+	f.report = report
+	return report.Write(stdout)
+}
+
+// Status returns the exit status after Run without an error. Signal is that of a command that a signal has
+// interrupted.
+func (f *Flags) Status(signal int, interrupted bool) int {
 	switch {
-	case report.Found:
-		status = ExitFound
-	case report.Complete:
-		status = ExitVerified
-	default:
-		status = ExitUnfinished
+	case f.report == nil || f.report.Complete:
+		return exitVerified
+	case f.report.Found:
+		return exitFound
+	case interrupted:
+		return signal
 	}
-	return status, report.Write(stdout)
+	return exitUnfinished
 }
