@@ -6,10 +6,8 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
-	"io"
 	"time"
 
-	"github.com/heddle-dmt/heddle/experiments/find"
 	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/memmodel"
 	"github.com/heddle-dmt/heddle/memmodel/storebuffer"
@@ -24,10 +22,6 @@ type Options struct {
 	Time time.Duration
 	// Model is the memory model.
 	Model memmodel.Model
-	// Expect is the right standard output; nil: any is right.
-	Expect []byte
-	// Trace is the file that gets the recording of a run that fails.
-	Trace string
 	// State is the file from which an exploration continues and to which its state is written; empty: none.
 	State string
 	// Progress, when set, is called now and then with the numbers of executions so far and of instructions
@@ -44,7 +38,7 @@ func isProgress(n int) bool { return n >= 256 && (n&(n-1) == 0 || n%16384 == 0) 
 
 // exploration is an exploration under way.
 type exploration struct {
-	base     *find.Base
+	base     Base
 	options  Options
 	config   machine.Config
 	explorer *dpor.Explorer
@@ -55,33 +49,43 @@ type exploration struct {
 	report   Report
 }
 
-// Explore executes a program under every order of its threads, up to equivalence, until one fails. Stdin,
-// which may be nil, is its standard input. If ctx is done, the report has what was explored until then.
-func Explore(ctx context.Context, c machine.Config, stdin io.Reader, o Options) (*Report, error) {
+// Base is a program with the files and the failures of its runs: find.Base.
+type Base interface {
+	// RunUndisturbed runs the program once. If that run fails it is recorded, and done is true.
+	RunUndisturbed(context.Context) (done bool, err error)
+	// Undisturbed returns the exit status of that run, which is no failure, its number of threads, and how
+	// it failed if it did. Digest identifies the program, its arguments and files, and what the run did.
+	Undisturbed() (accepted, threads int, failure machine.Failure)
+	Digest() string
+	// Config is the configuration of a machine under a memory model.
+	Config(memmodel.Model) machine.Config
+	// Failure returns how an execution that is over has ended, and whether it failed.
+	Failure(m *machine.Machine, stdout, stderr []byte) (machine.Failure, bool, error)
+	// Limit is the number of instructions after which an execution hangs, when another one had length
+	// instructions.
+	Limit(length uint64) uint64
+	// Verify writes the recording of a run that fails to its file, and replays it.
+	Verify(ctx context.Context, trace []byte, want machine.Failure) error
+}
+
+// Explore executes a program under every order of its threads, up to equivalence, until one fails. If ctx
+// is done, the report has the executions until then.
+func Explore(ctx context.Context, base Base, o Options) (*Report, error) {
 	limited, cancel := ctx, context.CancelFunc(func() {})
 	if o.Time > 0 {
 		limited, cancel = context.WithTimeout(ctx, o.Time)
 	}
 	defer cancel()
-	c.Memory = storebuffer.Options{}
-	base, err := find.NewBase(c, stdin, find.Options{Expect: o.Expect, Trace: o.Trace})
-	if err != nil {
-		return nil, err
-	}
 	x := &exploration{base: base, options: o, sharing: newSharing(), outputs: map[[sha256.Size]byte]int{}}
-	x.report.Model, x.report.Trace = o.Model, o.Trace
+	x.report.Model = o.Model
 	x.config = base.Config(o.Model)
 	x.config.Memory.Capacity = storebuffer.MaxCapacity
-	err = x.carryOut(limited)
+	err := x.carryOut(limited)
 	if x.runner != nil {
 		x.runner.close()
 	}
 	if err != nil && limited.Err() != nil && (errors.Is(err, limited.Err()) || errors.Is(err, context.Cause(limited))) {
 		err = nil
-		x.report.Ended = find.EndedByTime
-		if ctx.Err() != nil {
-			x.report.Ended = find.EndedByCaller
-		}
 	}
 	x.report.Instructions = len(x.sharing.points)
 	return &x.report, err
@@ -90,10 +94,9 @@ func Explore(ctx context.Context, c machine.Config, stdin io.Reader, o Options) 
 // carryOut carries out the exploration.
 func (x *exploration) carryOut(ctx context.Context) error {
 	done, err := x.base.RunUndisturbed(ctx)
-	first := x.base.Report()
-	x.report.Accepted, x.report.Threads = first.Accepted, first.Threads
+	x.report.Accepted, x.report.Threads, x.report.Failure = x.base.Undisturbed()
 	if done || err != nil {
-		x.report.Found, x.report.Undisturbed, x.report.Failure = first.Found, first.Found, first.Failure
+		x.report.Found, x.report.Undisturbed = done, done
 		return err
 	}
 	if x.runner, err = newRunner(x.config, x.sharing, false); err != nil {
@@ -107,7 +110,7 @@ func (x *exploration) carryOut(ctx context.Context) error {
 		return errOneThread.New(x.config.Args[0], x.report.Accepted)
 	}
 	x.runner.keepStart()
-	x.runner.limit = find.Limit(x.runner.m.Instructions())
+	x.runner.limit = x.base.Limit(x.runner.m.Instructions())
 	x.restart()
 	if done, err := x.load(); done || err != nil {
 		x.report.Complete = done
@@ -121,7 +124,6 @@ func (x *exploration) exploreAll(ctx context.Context) error {
 	x.saved = time.Now()
 	for more := true; more; {
 		if x.options.Executions > 0 && x.report.Executions >= x.options.Executions {
-			x.report.Ended = EndedByExecutions
 			return x.save(false, true)
 		}
 		var err error

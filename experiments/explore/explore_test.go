@@ -1,7 +1,6 @@
 package explore_test
 
 import (
-	"context"
 	"fmt"
 	"path/filepath"
 	"reflect"
@@ -59,7 +58,7 @@ func TestFindsWhatFindFinds(t *testing.T) {
 		{"buffering.c", machine.FailureAssertion, memmodel.TSO},
 	} {
 		t.Run(x.file, func(t *testing.T) {
-			o := explore.Options{Model: x.model, Executions: 5000, Trace: filepath.Join(t.TempDir(), "failure.trace")}
+			o := explore.Options{Model: x.model, Executions: 5000}
 			r := exploreProgram(t, gcctest.File(t, filepath.Join("..", "find", "testdata", x.file)), o)
 			if !r.Found || r.Failure.Class != x.class {
 				t.Errorf("%+v", *r)
@@ -179,8 +178,8 @@ func TestMutualExclusion(t *testing.T) {
 // TestState: an exploration that is interrupted again and again has the report of one that is not.
 func TestState(t *testing.T) {
 	program := freestanding(t, programText(classics["IRIW"]))
-	o := explore.Options{Model: memmodel.TSO, State: filepath.Join(t.TempDir(), "state"), Trace: filepath.Join(t.TempDir(), "trace")}
-	want := exploreProgram(t, program, explore.Options{Model: o.Model, Trace: o.Trace})
+	o := explore.Options{Model: memmodel.TSO, State: filepath.Join(t.TempDir(), "state")}
+	want := exploreProgram(t, program, explore.Options{Model: o.Model})
 	var got *explore.Report
 	for got == nil || !got.Complete {
 		before := o.Executions
@@ -198,9 +197,7 @@ func TestState(t *testing.T) {
 	if !reflect.DeepEqual(again, want) {
 		t.Errorf("read again: %+v\nwant: %+v", *again, *want)
 	}
-	c := machine.DefaultConfig()
-	c.Args, c.Cores = []string{program, "argument"}, 20
-	if _, err := explore.Explore(context.Background(), c, nil, o); err == nil || !strings.Contains(err.Error(), "cannot continue") {
+	if _, err := exploreRun(t, o, program, "argument"); err == nil || !strings.Contains(err.Error(), "cannot continue") {
 		t.Errorf("the state of another run: %v", err)
 	}
 }

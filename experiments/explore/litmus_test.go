@@ -13,6 +13,7 @@ import (
 
 	"github.com/heddle-dmt/heddle/emu/engines"
 	"github.com/heddle-dmt/heddle/experiments/explore"
+	"github.com/heddle-dmt/heddle/experiments/find"
 	"github.com/heddle-dmt/heddle/internal/gcctest"
 	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/internal/testsize"
@@ -211,16 +212,22 @@ func freestanding(t *testing.T, source string, flags ...string) string {
 // exploreProgram explores a program.
 func exploreProgram(t *testing.T, program string, o explore.Options) *explore.Report {
 	t.Helper()
-	c := machine.DefaultConfig()
-	c.Args, c.Cores = []string{program}, 20
-	if o.Trace == "" {
-		o.Trace = filepath.Join(t.TempDir(), "failure.trace")
-	}
-	r, err := explore.Explore(context.Background(), c, nil, o)
+	r, err := exploreRun(t, o, program)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return r
+}
+
+func exploreRun(t *testing.T, o explore.Options, args ...string) (*explore.Report, error) {
+	t.Helper()
+	c := machine.DefaultConfig()
+	c.Args, c.Cores = args, 20
+	base, err := find.NewBase(c, nil, find.Options{Trace: filepath.Join(t.TempDir(), "failure.trace")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return explore.Explore(context.Background(), base, o)
 }
 
 // compareWithLitmus compares the outcomes of a litmus test with those of its program.

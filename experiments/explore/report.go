@@ -6,7 +6,6 @@ import (
 	"io"
 	"strconv"
 
-	"github.com/heddle-dmt/heddle/experiments/find"
 	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/memmodel"
 )
@@ -39,10 +38,6 @@ type Report struct {
 	// number; OtherOutputs is the number of executions with others.
 	Outputs      []Output
 	OtherOutputs int
-	// Ended is why the exploration was cut short, or empty.
-	Ended string `json:"-"`
-	// Trace is the file with the recording of the failing run.
-	Trace string `json:"-"`
 
 	notes notes
 }
@@ -54,9 +49,6 @@ type Output struct {
 	Executions int
 	Sum        [sha256.Size]byte
 }
-
-// EndedByExecutions is the Report.Ended of an exploration with the greatest number of executions.
-const EndedByExecutions = "executions"
 
 const (
 	outputText  = 60  // bytes of an output that are kept
@@ -88,8 +80,8 @@ func count(n int) string {
 	return s
 }
 
-// Write writes the report as text.
-func (r *Report) Write(w io.Writer) error {
+// Write writes the report as text. Trace is the name of the file with the recording of the failing run.
+func (r *Report) Write(w io.Writer, trace string) error {
 	var err error
 	print := func(format string, args ...any) {
 		if err == nil {
@@ -122,7 +114,7 @@ func (r *Report) Write(w io.Writer) error {
 	}
 	if r.Found {
 		print("the run is recorded, and its replay fails in the same way:")
-		print("  heddle replay %s", r.Trace)
+		print("  heddle replay %s", trace)
 		return err
 	}
 	for _, line := range r.notes.lines() {
@@ -165,5 +157,3 @@ func (r *Report) writeOutputs(print func(string, ...any)) {
 		print("  others: %s executions", count(others))
 	}
 }
-
-var _ = find.EndedByTime

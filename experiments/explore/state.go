@@ -40,7 +40,7 @@ type storedState struct {
 // identity identifies what is explored.
 func (x *exploration) identity() string {
 	c := &x.config
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s %v %d %d %v %q %q %x", x.base.Digest(), x.options.Model, c.Cores, c.Seed, c.CPU, c.Args, c.Env, x.options.Expect))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %v %d %d %v %q %q", x.base.Digest(), x.options.Model, c.Cores, c.Seed, c.CPU, c.Args, c.Env))
 	return hex.EncodeToString(sum[:])
 }
 
@@ -68,7 +68,7 @@ func (x *exploration) load() (done bool, err error) {
 	}
 	own := x.report
 	x.report = s.Report
-	x.report.Model, x.report.Trace, x.report.Accepted = own.Model, own.Trace, own.Accepted
+	x.report.Model, x.report.Accepted = own.Model, own.Accepted
 	x.runner.notes = notes{s.Notes[0], s.Notes[1]}
 	x.report.notes = x.runner.notes
 	for i, o := range x.report.Outputs {

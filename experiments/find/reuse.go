@@ -2,6 +2,8 @@ package find
 
 import (
 	"context"
+	"crypto/sha256"
+	"fmt"
 	"io"
 
 	"github.com/heddle-dmt/heddle/internal/machine"
@@ -28,11 +30,15 @@ func (b *Base) RunUndisturbed(ctx context.Context) (done bool, err error) {
 	return b.s.runUndisturbed(ctx)
 }
 
-// Report is the report of the undisturbed run.
-func (b *Base) Report() *Report { return &b.s.report }
+// Undisturbed returns the exit status of the undisturbed run, which is no failure, its number of threads,
+// and how it failed if it did.
+func (b *Base) Undisturbed() (accepted, threads int, failure machine.Failure) {
+	return b.s.report.Accepted, b.s.report.Threads, b.s.report.Failure
+}
 
-// Digest is that of the undisturbed run: of the program, its arguments and files, and what it did.
-func (b *Base) Digest() string { return b.s.digest }
+// Digest identifies the program, its arguments and files, what the undisturbed run did, and the right
+// output.
+func (b *Base) Digest() string { return fmt.Sprintf("%s %x", b.s.digest, sha256.Sum256(b.s.options.Expect)) }
 
 // Config is the configuration of a machine under a memory model.
 func (b *Base) Config(m memmodel.Model) machine.Config { return b.s.configFor(m) }
@@ -44,7 +50,7 @@ func (b *Base) Failure(m *machine.Machine, stdout, stderr []byte) (machine.Failu
 
 // Limit is the number of instructions after which an execution hangs, when another one had length
 // instructions.
-func Limit(length uint64) uint64 { return hangFactor*length + hangInstructions }
+func (b *Base) Limit(length uint64) uint64 { return hangFactor*length + hangInstructions }
 
 // Verify writes the recording of a run that fails to the trace's file, and replays it to see that it
 // fails in the same way.

@@ -65,7 +65,7 @@ func TestRandomPrograms(t *testing.T) {
 		r := rand.New(rand.NewPCG(uint64(m), 1))
 		for n := 0; n < 170; {
 			p := randomProgram(r, m)
-			want, ok := bruteForce(p, 12_000)
+			want, ok := bruteForce(p, 6_000)
 			if !ok {
 				continue
 			}

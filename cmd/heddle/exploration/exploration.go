@@ -18,6 +18,7 @@ import (
 	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/internal/outfile"
 	"github.com/heddle-dmt/heddle/memmodel"
+	"github.com/heddle-dmt/heddle/memmodel/storebuffer"
 )
 
 // Exit statuses of the command.
@@ -45,6 +46,7 @@ var (
 // Flags are those of the command.
 type Flags struct {
 	options explore.Options
+	shared  find.Options
 	model   string
 	expect  string
 	quiet   bool
@@ -82,7 +84,7 @@ exploration ended before either; after Ctrl-C it is that of the signal.`,
 }
 
 func (f *Flags) define(flags *pflag.FlagSet) {
-	flags.StringVarP(&f.options.Trace, "output", "o", find.DefaultTrace, "write the trace of the failing run to `FILE`")
+	flags.StringVarP(&f.shared.Trace, "output", "o", find.DefaultTrace, "write the trace of the failing run to `FILE`")
 	flags.StringVar(&f.model, "model", memmodel.SC.String(), "memory `MODEL`: "+strings.Join(memmodel.Names(), ", "))
 	flags.StringVar(&f.options.State, "state", "", "continue from `FILE` if it exists, and write the state of the exploration there")
 	flags.IntVar(&f.options.Executions, "executions", 0, "end the exploration after `N` executions; 0: no limit")
@@ -106,13 +108,13 @@ func (f *Flags) check() error {
 	}
 	if f.expect != "" {
 		var err error
-		if o.Expect, err = os.ReadFile(f.expect); err != nil {
+		if f.shared.Expect, err = os.ReadFile(f.expect); err != nil {
 			return errRead.Wrap(err, f.expect)
 		}
 	}
-	if o.Trace != "" {
-		if err := outfile.Check(o.Trace); err != nil {
-			return errWrite.Wrap(err, o.Trace)
+	if f.shared.Trace != "" {
+		if err := outfile.Check(f.shared.Trace); err != nil {
+			return errWrite.Wrap(err, f.shared.Trace)
 		}
 	}
 	return nil
@@ -126,13 +128,18 @@ func (f *Flags) Run(ctx context.Context, c machine.Config, stdin io.Reader, stdo
 			print(fmt.Sprintf("executions: %d; events at %d instructions", executions, instructions))
 		}
 	}
-	report, err := explore.Explore(ctx, c, stdin, f.options)
+	c.Memory = storebuffer.Options{}
+	base, err := find.NewBase(c, stdin, f.shared)
+	if err != nil {
+		return err
+	}
+	report, err := explore.Explore(ctx, base, f.options)
 	end()
 	if err != nil {
 		return err
 	}
 	f.report = report
-	return report.Write(stdout)
+	return report.Write(stdout, f.shared.Trace)
 }
 
 // Status returns the exit status after Run without an error. Signal is that of a command that a signal has
