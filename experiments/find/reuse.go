@@ -38,7 +38,9 @@ func (b *Base) Undisturbed() (accepted, threads int, failure machine.Failure) {
 
 // Digest identifies the program, its arguments and files, what the undisturbed run did, and the right
 // output.
-func (b *Base) Digest() string { return fmt.Sprintf("%s %x", b.s.digest, sha256.Sum256(b.s.options.Expect)) }
+func (b *Base) Digest() string {
+	return fmt.Sprintf("%s %x", b.s.digest, sha256.Sum256(b.s.options.Expect))
+}
 
 // Config is the configuration of a machine under a memory model.
 func (b *Base) Config(m memmodel.Model) machine.Config { return b.s.configFor(m) }
