@@ -80,6 +80,9 @@ func (c *Cluster) EarliestCore(mask uint64, readyAt arch.Cycles) arch.CoreID {
 	return c.earliestCore(mask, readyAt)
 }
 
+// MostRunnable is the greatest number of threads that were ever runnable at once.
+func (c *Cluster) MostRunnable() int { return c.peak }
+
 // Runnable returns how many threads are runnable.
 func (c *Cluster) Runnable() int { return len(c.runnable) }
 

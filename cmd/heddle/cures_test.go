@@ -13,7 +13,7 @@ import (
 // programs are the commands that run a program which their arguments name; exporters can
 // keep the files that it changed.
 var (
-	programs  = []string{"run", "record", "find", "races", "frost run", "schedule record", "cache add"}
+	programs  = []string{"run", "record", "find", "explore", "races", "frost run", "schedule record", "cache add"}
 	exporters = []string{"run", "record", "races", "frost run", "schedule record"}
 )
 
@@ -24,6 +24,11 @@ var printers = map[string][]string{
 	"enforcement-without-schedule":          {"run", "record"},
 	"experiment-descriptors":                {"experiment run"},
 	"experiment-inputs":                     {"experiment run"},
+	"explore-cores":                         {"explore"},
+	"explore-expect":                        {"explore"},
+	"explore-output":                        {"explore"},
+	"explore-state":                         {"explore"},
+	"explore-state-file":                    {"explore"},
 	"export-failed":                         exporters,
 	"files-cannot-be-set-up":                programs,
 	"find-file":                             {"find"},

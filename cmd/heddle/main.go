@@ -270,6 +270,7 @@ func (a *app) commands(args []string) (all []*cobra.Command) {
 		{"record", a.recordCommand},
 		{"replay", a.replayCommand},
 		{"find", a.findCommand},
+		{"explore", a.exploreCommand},
 		{"minimize", a.minimizeCommand},
 		{"reproduce", a.reproduceCommand},
 		{"frost", a.frostCommand},

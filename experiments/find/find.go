@@ -103,6 +103,7 @@ type search struct {
 	planner  planner
 	failures map[failureKey]int // places in the report's failures
 	report   Report
+	digest   string // of the undisturbed run
 }
 
 // worker executes schedules, on one machine for each memory model.
@@ -116,6 +117,25 @@ func Find(ctx context.Context, c machine.Config, stdin io.Reader, o Options) (*R
 		limited, cancel = context.WithTimeout(ctx, o.Time)
 	}
 	defer cancel()
+	s, err := newSearch(c, stdin, o)
+	if err != nil {
+		return nil, err
+	}
+	defer s.close()
+	err = s.carryOut(limited)
+	if isEndOf(limited, err) {
+		err = nil
+		s.report.Ended = EndedByTime
+		if ctx.Err() != nil {
+			s.report.Ended = EndedByCaller
+		}
+	}
+	s.describe()
+	return &s.report, err
+}
+
+// newSearch makes a search that has not begun.
+func newSearch(c machine.Config, stdin io.Reader, o Options) (*search, error) {
 	if err := allowsSearch(&c); err != nil {
 		return nil, err
 	}
@@ -139,17 +159,7 @@ func Find(ctx context.Context, c machine.Config, stdin io.Reader, o Options) (*R
 	}
 	s.report.isOfAll = o.All
 	s.planner = newPlanner(&s.options)
-	defer s.close()
-	err := s.carryOut(limited)
-	if isEndOf(limited, err) {
-		err = nil
-		s.report.Ended = EndedByTime
-		if ctx.Err() != nil {
-			s.report.Ended = EndedByCaller
-		}
-	}
-	s.describe()
-	return &s.report, err
+	return s, nil
 }
 
 // isEndOf reports whether an error is the end of a context.
@@ -401,6 +411,20 @@ func (s *search) finish(ctx context.Context, stage *stage, plan *schedule) (x ex
 		x.where = stage.placeOfFailure()
 	}
 	return x, err
+}
+
+// failureOf returns how an execution on a machine of the caller's ended that is over, and whether it failed.
+func (s *search) failureOf(m *machine.Machine, stdout, stderr []byte) (f machine.Failure, failed bool, err error) {
+	r, err := resultOf(m)
+	switch {
+	case err != nil:
+		return f, false, err
+	case r.Outcome != machine.OutcomeExit || r.ExitCode != s.report.Accepted:
+		f, failed = r.Failure(stderr)
+	case s.outputs.isWrong(stdout):
+		return wrongOutput, true, nil
+	}
+	return f, failed, nil
 }
 
 // stageOf returns a worker's machine for a memory model.

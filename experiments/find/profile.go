@@ -39,7 +39,7 @@ func (s *search) runUndisturbed(ctx context.Context) (done bool, err error) {
 	case machine.OutcomeExit:
 		s.report.Accepted = r.ExitCode
 	}
-	s.report.Threads = r.Threads
+	s.report.Threads, s.digest = r.Threads, r.Digest
 	s.limits = limits{points: 1 << 62, instructions: hangFactor*r.Instructions + hangInstructions}
 	failure, failed := r.Failure(stderr.Bytes())
 	if r.Outcome == machine.OutcomeExit {

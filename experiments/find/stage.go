@@ -229,25 +229,35 @@ func (s *stage) noteThreads() {
 	}
 }
 
+// resultOf is the end of a run that is over.
+func resultOf(m *machine.Machine) (r machine.Result, err error) {
+	if r.Outcome = m.Outcome(); r.Outcome != machine.OutcomeExit {
+		return r, nil
+	}
+	if why := m.Kernel().Fatal(); why != "" {
+		return r, errStopped.New(why)
+	}
+	if r.ExitCode, r.Signal = m.Kernel().Status(); r.Signal != 0 {
+		r.Outcome = machine.OutcomeSignal
+	}
+	return r, nil
+}
+
 // failure returns how the execution ended that is over, and whether it failed; accepted is the exit
 // status of a run that does not fail, besides 0.
 func (s *stage) failure(accepted int) (f machine.Failure, failed bool, err error) {
-	r := machine.Result{Outcome: s.m.Outcome()}
+	r, err := resultOf(s.m)
 	if s.exited {
-		r.Outcome = machine.OutcomeExit
+		r, err = machine.Result{Outcome: machine.OutcomeExit, ExitCode: s.status}, nil
+	}
+	if err != nil {
+		return f, false, err
 	}
 	if r.Outcome == machine.OutcomeExit {
-		if why := s.m.Kernel().Fatal(); why != "" {
-			return f, false, errStopped.New(why)
-		}
-		if r.ExitCode = s.status; !s.exited {
-			r.ExitCode, r.Signal = s.m.Kernel().Status()
-		}
-		if r.Signal != 0 {
-			r.Outcome = machine.OutcomeSignal
-		} else if s.leaks.leaked != 0 {
+		if s.leaks.leaked != 0 {
 			return machine.Failure{Class: FailureLeak}, true, nil
-		} else if r.ExitCode == accepted {
+		}
+		if r.ExitCode == accepted {
 			return f, false, nil
 		}
 	}

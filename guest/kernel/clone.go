@@ -1,10 +1,13 @@
 package kernel
 
 import (
+	"encoding/binary"
+
 	"golang.org/x/sys/unix"
 
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/guest/kmem"
+	"github.com/heddle-dmt/heddle/guest/linux"
 	"github.com/heddle-dmt/heddle/guest/mm"
 	"github.com/heddle-dmt/heddle/guest/vfs"
 	"github.com/heddle-dmt/heddle/guest/wait"
@@ -317,4 +320,40 @@ func sysClone3(t *Task, a [6]uint64) (uint64, unix.Errno) {
 		parentTID: arch.Addr(c.ParentTID), childTID: arch.Addr(c.ChildTID),
 	})
 	return value, errno
+}
+
+// MakesThread reports whether the clone or clone3 that the thread makes with the registers r creates a
+// thread of its process.
+func (t *Task) MakesThread(r *arch.Regs) bool {
+	flags := r.GPR[arch.RDI]
+	if CallNumber(r.GPR[arch.RAX]) == unix.SYS_CLONE3 {
+		var b [8]byte
+		if t.proc.Peek(arch.Addr(flags+linux.CloneArgsFlags), b[:]) != len(b) {
+			return false // the call fails
+		}
+		flags = binary.LittleEndian.Uint64(b[:])
+	}
+	return flags&unix.CLONE_THREAD != 0
+}
+
+// MayRemovePages reports whether the system call that the thread makes with the registers r may remove
+// pages from an address space, replace them or give them to another process (linux.RemovesPages): not the
+// creation of a thread, the end of one that is not the last, a mapping where nothing is mapped, and new
+// rights to pages.
+func (t *Task) MayRemovePages(r *arch.Regs) bool {
+	number := CallNumber(r.GPR[arch.RAX])
+	switch number {
+	case unix.SYS_CLONE, unix.SYS_CLONE3:
+		return !t.MakesThread(r)
+	case unix.SYS_EXIT:
+		return len(t.proc.threads) == 1
+	case unix.SYS_MMAP:
+		return r.GPR[arch.R10]&unix.MAP_FIXED != 0
+	case unix.SYS_MPROTECT:
+		const all = unix.PROT_READ | unix.PROT_WRITE
+		return r.GPR[arch.RDX]&all != all
+	case unix.SYS_MADVISE:
+		return false // a store that waits is one from before or after the call
+	}
+	return linux.Has(number, linux.RemovesPages)
 }

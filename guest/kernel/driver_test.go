@@ -441,3 +441,30 @@ func TestMissingCall(t *testing.T) {
 		}
 	}
 }
+
+func TestMayRemovePages(t *testing.T) {
+	d := newDriven(t)
+	a := d.first()
+	for _, c := range []struct {
+		number, rdi, rdx, r10 uint64
+		want                  bool
+	}{
+		{unix.SYS_MUNMAP, 0, 0, 0, true},
+		{unix.SYS_GETPID, 0, 0, 0, false},
+		{unix.SYS_CLONE, unix.CLONE_VM | unix.CLONE_THREAD, 0, 0, false},
+		{unix.SYS_CLONE, 0, 0, 0, true},
+		{unix.SYS_FORK, 0, 0, 0, true},
+		{unix.SYS_EXIT, 0, 0, 0, true}, // of the last thread
+		{unix.SYS_MMAP, 0, 0, unix.MAP_ANONYMOUS, false},
+		{unix.SYS_MMAP, 0, 0, unix.MAP_ANONYMOUS | unix.MAP_FIXED, true},
+		{unix.SYS_MPROTECT, 0, unix.PROT_READ | unix.PROT_WRITE, 0, false},
+		{unix.SYS_MPROTECT, 0, unix.PROT_READ, 0, true},
+		{unix.SYS_MADVISE, 0, 0, 0, false},
+	} {
+		r := &arch.Regs{}
+		r.GPR[arch.RAX], r.GPR[arch.RDI], r.GPR[arch.RDX], r.GPR[arch.R10] = c.number, c.rdi, c.rdx, c.r10
+		if got := a.MayRemovePages(r); got != c.want {
+			t.Errorf("%s with %#x, %#x, %#x: %v, want %v", linux.Name(c.number), c.rdi, c.rdx, c.r10, got, c.want)
+		}
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/emu/mem"
 	"github.com/heddle-dmt/heddle/guest/kernel"
+	"github.com/heddle-dmt/heddle/memmodel"
 	"github.com/heddle-dmt/heddle/memmodel/storebuffer"
 	"github.com/heddle-dmt/heddle/recorder"
 	"github.com/heddle-dmt/heddle/sched"
@@ -67,6 +68,9 @@ func (m *Machine) OperationArguments(t arch.ThreadID) (arguments [3]uint64, insi
 
 // StoresAreVisible reports whether it is known that no store waits in a store buffer.
 func (m *Machine) StoresAreVisible() bool { return m.state.stores.IsEmpty() }
+
+// StoreBuffer is the machine's in its present state; Restore replaces it.
+func (m *Machine) StoreBuffer() memmodel.StoreBuffer { return m.state.stores }
 
 // VisitWaitingStores calls visit for each store that waits in the store buffers of the other
 // cores, core by core and the oldest first, with whether the memory model lets it leave the

@@ -3,7 +3,6 @@ package machine
 import (
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/guest/kernel"
-	"github.com/heddle-dmt/heddle/guest/linux"
 	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/memmodel"
 	"github.com/heddle-dmt/heddle/memmodel/storebuffer"
@@ -138,10 +137,7 @@ func (m *Machine) changesMemory(t *kernel.Task, stop arch.Stop) bool {
 func (m *Machine) changesMappings(t *kernel.Task) bool {
 	var r arch.Regs
 	m.cpu.Regs(&r)
-	if t.ReachesMemory(&r) {
-		return true
-	}
-	return linux.Has(kernel.CallNumber(r.GPR[arch.RAX]), linux.RemovesPages)
+	return t.ReachesMemory(&r) || t.MayRemovePages(&r)
 }
 
 // drainAtEnd commits all stores, at the end of the run.

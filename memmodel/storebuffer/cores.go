@@ -113,17 +113,46 @@ func (c *Cores) commitEntry(k, i int, m Memory) {
 	b.stores = dropFences(slices.Delete(b.stores, i, i+1))
 }
 
+// WaitsFor lists the stores of a core, oldest first, that have to be committed before store i.
+func (c *Cores) WaitsFor(k arch.CoreID, i int) (list []int) {
+	stores := c.cores[k].stores
+	fenced := false
+	needed := map[int]bool{i: true}
+	for j := i - 1; j >= 0; j-- {
+		e := &stores[j]
+		if e.Size == 0 {
+			fenced = true
+			continue
+		}
+		for n := range needed {
+			if fenced || c.keepsOrder(e, &stores[n]) {
+				needed[j] = true
+				break
+			}
+		}
+	}
+	for j := range i {
+		if needed[j] {
+			list = append(list, j)
+		}
+	}
+	return list
+}
+
+// keepsOrder reports whether an older store, which is no fence, is committed before a newer one.
+func (c *Cores) keepsOrder(o, e *emu.Store) bool {
+	overlap := o.Addr < e.Addr+arch.Addr(e.Size) && e.Addr < o.Addr+arch.Addr(o.Size)
+	return overlap || c.model != memmodel.PSO && e.Weak == 0 && o.Weak == 0
+}
+
 // mayCommit is memmodel.Model.MayCommit for the stores of a core.
 func (c *Cores) mayCommit(stores []emu.Store, k int) bool {
 	e := &stores[k]
 	if e.Size == 0 {
 		return false
 	}
-	inOrder := c.model != memmodel.PSO && e.Weak == 0
 	for i := range stores[:k] {
-		o := &stores[i]
-		overlap := o.Addr < e.Addr+arch.Addr(e.Size) && e.Addr < o.Addr+arch.Addr(o.Size)
-		if o.Size == 0 || overlap || inOrder && o.Weak == 0 {
+		if o := &stores[i]; o.Size == 0 || c.keepsOrder(o, e) {
 			return false
 		}
 	}

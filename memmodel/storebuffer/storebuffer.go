@@ -57,6 +57,7 @@ type ByStore struct {
 	engine emu.Buffers
 	memory Memory
 	kept   *keptStores
+	made   []event.Commit // by Commit, since the last Decide
 }
 
 var _ memmodel.StoreBuffer = (*ByStore)(nil)
@@ -86,8 +87,29 @@ func (b *ByStore) KeepStores(keep func(t arch.ThreadID, at arch.Addr) int) {
 	b.kept = &keptStores{keep}
 }
 
+// Commit commits a store that may be, between quanta: it is a decision before the next one.
+func (b *ByStore) Commit(x event.Commit) {
+	b.commitEntry(int(x.Core), int(x.Entry), b.memory)
+	b.made = append(b.made, x)
+}
+
+// CommitWithOlder commits the stores that store i of a core waits for, and then that store.
+func (b *ByStore) CommitWithOlder(k arch.CoreID, i int) {
+	for later := len(b.Stores(k)) - i; ; {
+		at := len(b.Stores(k)) - later
+		list := b.WaitsFor(k, at)
+		if len(list) == 0 {
+			b.Commit(event.Commit{Core: k, Entry: uint32(at)})
+			return
+		}
+		b.Commit(event.Commit{Core: k, Entry: uint32(list[0])})
+	}
+}
+
 // Decide implements memmodel.StoreBuffer, and so do the other methods.
 func (b *ByStore) Decide(core arch.CoreID, now arch.Cycles, list []event.Commit) []event.Commit {
+	list = append(list, b.made...)
+	b.made = nil
 	if b.kept != nil {
 		return b.Cores.Release(core, b.kept.keep, b.memory, list)
 	}

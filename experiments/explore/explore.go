@@ -1,0 +1,266 @@
+package explore
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"time"
+
+	"github.com/heddle-dmt/heddle/internal/machine"
+	"github.com/heddle-dmt/heddle/memmodel"
+	"github.com/heddle-dmt/heddle/memmodel/storebuffer"
+	"github.com/heddle-dmt/heddle/sched/dpor"
+)
+
+// Options tune an exploration.
+type Options struct {
+	// Executions ends it after a number of executions; 0: it does not end before all are explored.
+	Executions int
+	// Time ends it after a time of the host; 0: it does not.
+	Time time.Duration
+	// Model is the memory model.
+	Model memmodel.Model
+	// State is the file from which an exploration continues and to which its state is written; empty: none.
+	State string
+	// Progress, when set, is called now and then with the numbers of executions so far and of instructions
+	// before which executions stop.
+	Progress func(executions, instructions int)
+}
+
+// stateInterval is the time after which the state is written.
+const stateInterval = 10 * time.Second
+
+// isProgress reports whether progress is reported after a number of executions: each time that it has
+// doubled, and every 16,384.
+func isProgress(n int) bool { return n >= 256 && (n&(n-1) == 0 || n%16384 == 0) }
+
+// exploration is an exploration under way.
+type exploration struct {
+	base     Base
+	options  Options
+	config   machine.Config
+	explorer *dpor.Explorer
+	sharing  *sharing
+	runner   *runner
+	outputs  map[[sha256.Size]byte]int
+	saved    time.Time
+	report   Report
+}
+
+// Base is a program with the files and the failures of its runs: find.Base.
+type Base interface {
+	// RunUndisturbed runs the program once. If that run fails it is recorded, and done is true.
+	RunUndisturbed(context.Context) (done bool, err error)
+	// Undisturbed returns the exit status of that run, which is no failure, its number of threads, and how
+	// it failed if it did. Digest identifies the program, its arguments and files, and what the run did.
+	Undisturbed() (accepted, threads int, failure machine.Failure)
+	Digest() string
+	// Config is the configuration of a machine under a memory model.
+	Config(memmodel.Model) machine.Config
+	// Failure returns how an execution that is over has ended, and whether it failed.
+	Failure(m *machine.Machine, stdout, stderr []byte) (machine.Failure, bool, error)
+	// Limit is the number of instructions after which an execution hangs, when another one had length
+	// instructions.
+	Limit(length uint64) uint64
+	// Verify writes the recording of a run that fails to its file, and replays it; stdout is what the run
+	// has printed.
+	Verify(ctx context.Context, trace, stdout []byte, want machine.Failure) error
+}
+
+// Explore executes a program under every order of its threads, up to equivalence, until one fails. If ctx
+// is done, the report has the executions until then.
+func Explore(ctx context.Context, base Base, o Options) (*Report, error) {
+	limited, cancel := ctx, context.CancelFunc(func() {})
+	if o.Time > 0 {
+		limited, cancel = context.WithTimeout(ctx, o.Time)
+	}
+	defer cancel()
+	x := &exploration{base: base, options: o, sharing: newSharing(), outputs: map[[sha256.Size]byte]int{}}
+	x.report.Model = o.Model
+	x.config = base.Config(o.Model)
+	x.config.Memory.Capacity = storebuffer.MaxCapacity
+	err := x.carryOut(limited)
+	if x.runner != nil {
+		x.runner.close()
+	}
+	if err != nil && limited.Err() != nil && (errors.Is(err, limited.Err()) || errors.Is(err, context.Cause(limited))) {
+		err = nil
+	}
+	x.report.Instructions = len(x.sharing.points)
+	return &x.report, err
+}
+
+// carryOut carries out the exploration.
+func (x *exploration) carryOut(ctx context.Context) error {
+	done, err := x.base.RunUndisturbed(ctx)
+	x.report.Accepted, x.report.Threads, x.report.Failure = x.base.Undisturbed()
+	if done || err != nil {
+		x.report.Found, x.report.Undisturbed = done, done
+		return err
+	}
+	if x.runner, err = newRunner(x.config, x.sharing, false); err != nil {
+		return err
+	}
+	second, err := x.runner.runToSecondThread(ctx)
+	if err != nil {
+		return err
+	}
+	if !second {
+		return errOneThread.New(x.config.Args[0], x.report.Accepted)
+	}
+	x.runner.keepStart()
+	x.runner.limit = x.base.Limit(x.runner.m.Instructions())
+	x.restart()
+	if done, err := x.load(); done || err != nil {
+		x.report.Complete = done
+		return err
+	}
+	return x.exploreAll(ctx)
+}
+
+// exploreAll carries out executions until there is no other, or one fails.
+func (x *exploration) exploreAll(ctx context.Context) error {
+	x.saved = time.Now()
+	for more := true; more; {
+		if x.options.Executions > 0 && x.report.Executions >= x.options.Executions {
+			return x.save(false, true)
+		}
+		var err error
+		if more, err = x.step(ctx); x.report.Found {
+			return err
+		} else if err != nil {
+			return x.saveInterrupted(ctx, err)
+		}
+		if err := x.save(!more, !more); err != nil {
+			return err
+		}
+	}
+	x.report.Complete = true
+	return nil
+}
+
+// saveInterrupted writes the state after an execution that was cut short by ctx, which the explorer does
+// not count.
+func (x *exploration) saveInterrupted(ctx context.Context, err error) error {
+	if ctx.Err() == nil {
+		return err
+	}
+	if x.sharing.grown {
+		x.restart()
+	}
+	return cmp.Or(x.save(false, true), err)
+}
+
+// restart begins the exploration anew.
+func (x *exploration) restart() {
+	x.explorer = dpor.New()
+	x.report.Executions, x.report.Redundant, x.report.Outlasted, x.report.Events = 0, 0, 0, 0
+	x.report.Outputs, x.report.OtherOutputs = nil, 0
+	clear(x.outputs)
+}
+
+// step carries out an execution, and reports whether there are others.
+func (x *exploration) step(ctx context.Context) (more bool, err error) {
+	r := x.runner
+	r.choose = x.explorer
+	r.begin()
+	if err := r.run(ctx); err != nil {
+		if r.sharing.grown && errors.Is(err, dpor.ErrDiffers) {
+			x.restart()
+			return true, nil
+		}
+		return true, err
+	}
+	x.report.Threads = max(x.report.Threads, len(r.order))
+	x.report.Events = max(x.report.Events, len(r.history))
+	if r.sharing.grown {
+		x.report.Restarts++
+		x.restart()
+		return true, nil
+	}
+	x.report.notes = r.notes
+	if r.m.Cluster().MostRunnable() > r.m.Cluster().Cores() {
+		return true, errCores.New(r.m.Cluster().MostRunnable(), r.m.Cluster().Cores())
+	}
+	switch r.ending {
+	case explored:
+		x.report.Redundant++
+		return x.explorer.Abandon(), nil
+	case outlasted:
+		x.report.Outlasted++
+		return x.explorer.End(), nil
+	}
+	failure, failed, err := x.base.Failure(r.m, r.stdout.Bytes(), r.stderr.Bytes())
+	if err != nil {
+		return true, err
+	}
+	x.report.Executions++
+	x.noteOutput(r.stdout.Bytes())
+	if failed {
+		x.report.Found, x.report.Failure = true, failure
+		// The failure that was found is recorded even if the exploration was interrupted.
+		return false, x.record(context.Background(), failure)
+	}
+	if x.options.Progress != nil && isProgress(x.report.Executions) {
+		x.options.Progress(x.report.Executions, len(x.sharing.points))
+	}
+	return x.explorer.End(), nil
+}
+
+// record executes the failing execution again from the start of the program, records it, and verifies the
+// recording.
+func (x *exploration) record(ctx context.Context, want machine.Failure) error {
+	var trace bytes.Buffer
+	c := x.config
+	c.Record = &machine.Record{To: &trace}
+	if want.Class == machine.FailureHang {
+		c.MaxInstructions = x.runner.m.Instructions()
+	}
+	r, err := newRunner(c, x.sharing, true)
+	if err != nil {
+		return err
+	}
+	defer r.close()
+	if _, err := r.runToSecondThread(ctx); err != nil {
+		return err
+	}
+	r.choose, r.limit = &followed{path: x.runner.path}, x.runner.limit
+	r.begin()
+	if err := r.run(ctx); err != nil {
+		return err
+	}
+	got, _, err := x.base.Failure(r.m, r.stdout.Bytes(), r.stderr.Bytes())
+	if err != nil {
+		return err
+	}
+	if got != want {
+		return errUnstable.New(want, "recording", got)
+	}
+	if _, err := r.m.Finish(); err != nil {
+		return err
+	}
+	if err := r.m.CloseTrace(); err != nil {
+		return err
+	}
+	return x.base.Verify(ctx, trace.Bytes(), r.stdout.Bytes(), want)
+}
+
+// followed is a chooser that makes the choices of another execution.
+type followed struct {
+	path []dpor.Process
+	at   int
+}
+
+// Begin implements chooser, and so do the other methods.
+func (f *followed) Begin()               { f.at = 0 }
+func (f *followed) Add(dpor.Event) error { return nil }
+func (f *followed) IsDecided() bool      { return f.at < len(f.path) }
+func (f *followed) Choose(_, _ []dpor.Process) (dpor.Process, bool, error) {
+	if f.at == len(f.path) {
+		return 0, false, nil
+	}
+	f.at++
+	return f.path[f.at-1], true, nil
+}
