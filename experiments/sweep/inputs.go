@@ -139,7 +139,7 @@ func (x *Experiment) prepareInputs(dir string) (map[string]string, error) {
 	digests := map[string]string{}
 	for _, in := range x.Inputs {
 		path := filepath.Join(dir, in.Name)
-		if err := in.makeFile(path); err != nil {
+		if err := in.MakeFile(path); err != nil {
 			return nil, errInputs.Wrap(err, path)
 		}
 		var err error
@@ -150,10 +150,10 @@ func (x *Experiment) prepareInputs(dir string) (map[string]string, error) {
 	return digests, x.removeOthers(dir)
 }
 
-// makeFile writes the file anew and compares, so that one that was changed or cut
+// MakeFile writes the file anew and compares, so that one that was changed or cut
 // short does not stay, and one that is right is not touched: another sweep may
 // be reading it.
-func (in Input) makeFile(path string) (err error) {
+func (in Input) MakeFile(path string) (err error) {
 	if info, err := os.Lstat(path); err == nil && info.Mode()&os.ModeSymlink != 0 {
 		if err := os.Remove(path); err != nil {
 			return err
