@@ -5,6 +5,7 @@
 # make long    every test on all cases: hours
 # make programs  the programs under study (docs/programs.md), into bin/programs
 # make servers the servers of docs/servers.md, whose packages it installs without starting them
+# make strangers  every analysis over programs of Debian (docs/strangers.md), whose packages it installs
 # make bench   the ratios of docs/performance.md; BENCH=-write writes them there
 # make check   format, vet, static analysis and tests; fails if they leave the tree changed
 # make man     man pages of all commands, into bin/man/man1
@@ -21,7 +22,7 @@ TESTS = ./...
 ON_UNICORN = ./cmd/heddle ./internal/machine/... ./internal/e2e ./guest/programs/conformance ./memmodel/... ./recorder/...
 GOTEST = HEDDLE_BIN=$(CURDIR)/bin/heddle internal/setup/still.sh $(GO) test
 
-.PHONY: help build man demo programs quick test long servers bench check clean setup-build setup-demo setup-test setup-servers
+.PHONY: help build man demo programs quick test long servers strangers bench check clean setup-build setup-demo setup-test setup-servers setup-strangers
 
 build: setup-build
 	$(GO) build -o bin/heddle ./cmd/heddle
@@ -54,6 +55,9 @@ long: setup-test build programs
 servers: setup-servers build
 	$(GOTEST) -timeout 40m -run TestServers -v $(FLAGS) ./internal/e2e
 
+strangers: setup-strangers build
+	$(GO) run ./paper-scripts/strangers
+
 bench: setup-test build
 	HEDDLE_BIN=$(CURDIR)/bin/heddle GO=$(GO) $(GO) run ./internal/bench $(BENCH)
 
@@ -67,5 +71,5 @@ check: setup-test
 clean:
 	rm -rf bin
 
-setup-build setup-demo setup-test setup-servers: setup-%:
+setup-build setup-demo setup-test setup-servers setup-strangers: setup-%:
 	@internal/setup/packages.sh $*

@@ -127,13 +127,3 @@ func (c *Corpus) key(p Program, column Column) (string, error) {
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:]), err
 }
-
-// PackageNames are the Debian packages of all programs, each once, in order.
-func (c *Corpus) PackageNames() []string {
-	var names []string
-	for _, p := range c.Programs {
-		names = append(names, p.Packages...)
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
-}

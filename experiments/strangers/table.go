@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// marks are the words for states in a table.
+// eachCell visits all cells, row by row.
 func (m *Matrix) eachCell(visit func(p Program, c Column, cell *Cell)) {
 	for i, row := range m.Cells {
 		for j, cell := range row {
@@ -39,13 +39,13 @@ func word(cell *Cell) string {
 // Write prints the matrix, and a line for each cell that does not work.
 func (m *Matrix) Write(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%-14s", "")
+	fmt.Fprintf(&b, "%-15s", "")
 	for _, c := range Columns() {
 		fmt.Fprintf(&b, "%-11s", c.Name)
 	}
 	b.WriteString("\n")
 	for i, row := range m.Cells {
-		fmt.Fprintf(&b, "%-14s", m.Corpus.Programs[i].Name)
+		fmt.Fprintf(&b, "%-15s", m.Corpus.Programs[i].Name)
 		for _, cell := range row {
 			fmt.Fprintf(&b, "%-11s", word(cell))
 		}
@@ -58,10 +58,7 @@ func (m *Matrix) Write(w io.Writer) error {
 		}
 	})
 	works, all := m.Count(Works)
-	fmt.Fprintf(&b, "%d of %d cells work (%.0f %%)\n", works, all, 100*float64(works)/float64(max(all, 1)))
+	fmt.Fprintf(&b, "%d of %d cells work (%.0f %%)\n", works, all, percent(works, all))
 	_, err := io.WriteString(w, b.String())
 	return err
 }
-
-// WriteDocument writes docs/strangers.md.
-func (m *Matrix) WriteDocument(w io.Writer) error { return m.Write(w) }

@@ -5,6 +5,7 @@
 #   packages.sh demo    build, and the programs that configs/demo.yaml runs
 #   packages.sh test    demo, and every program and library that the tests use
 #   packages.sh servers test, and the servers of docs/servers.md, which are not started
+#   packages.sh strangers  test, and the packages that configs/strangers/programs.yaml names
 #
 # Installed packages are not changed, and the script does nothing when no
 # package is missing, so it needs root on the first call only.
@@ -12,17 +13,24 @@ set -euo pipefail
 cd "$(dirname "$0")"
 
 case "${1:-}" in
-  build | demo | test | servers) ;;
-  *) echo "usage: packages.sh build|demo|test|servers" >&2; exit 2 ;;
+  build | demo | test | servers | strangers) ;;
+  *) echo "usage: packages.sh build|demo|test|servers|strangers" >&2; exit 2 ;;
 esac
+purpose=$1
+[ "$purpose" != strangers ] || purpose=test
 want=()
 seen=
-while read -r purpose package _; do
-  case "$purpose" in '' | '#'*) continue ;; esac
-  [ -z "$seen" ] || [ "$purpose" = "$1" ] || break
-  [ "$purpose" != "$1" ] || seen=1
+while read -r use package _; do
+  case "$use" in '' | '#'*) continue ;; esac
+  [ -z "$seen" ] || [ "$use" = "$purpose" ] || break
+  [ "$use" != "$purpose" ] || seen=1
   want+=("$package")
 done <packages.txt
+if [ "$1" = strangers ]; then
+  # The list is there once: packages: NAME, or packages: [NAME, NAME].
+  programs=../../configs/strangers/programs.yaml
+  mapfile -t -O ${#want[@]} want < <(grep -o 'packages: *\(\[[^]]*\]\|[a-z0-9.+-]*\)' $programs | sed 's/^packages: *//' | tr -d '[] ' | tr ',' '\n' | sort -u)
+fi
 
 # Any Go that is new enough for go.mod will do, whether or not it is a package.
 ./go.sh >/dev/null || want+=(golang-1.24-go)
