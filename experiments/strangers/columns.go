@@ -284,6 +284,9 @@ func (s *session) findInjected(ctx context.Context) (trace string, err error) {
 	return trace, nil
 }
 
+// nothingLeftOut is in the report of `heddle minimize` on a run that it could not shorten.
+var nothingLeftOut = regexp.MustCompile(`(?m)^.*nothing is left out$`)
+
 var switches = regexp.MustCompile(`(?m)^context switches +(\d+) +(\d+)`)
 
 // measureMinimize shortens the schedule of an injected failure.
@@ -300,6 +303,9 @@ func (s *session) measureMinimize(ctx context.Context) (string, error) {
 	m := switches.FindSubmatch(p.stdout)
 	if p.status != 0 || m == nil {
 		return "", defect("minimize: status %d: %s", p.status, firstLines(append(p.stdout, p.stderr...)))
+	}
+	if text := nothingLeftOut.Find(p.stdout); text != nil {
+		return "", failure{Refused, string(text)}
 	}
 	replayed, err := s.heddleRun(ctx, run{command: []string{"replay", short}})
 	if err != nil {

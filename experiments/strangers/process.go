@@ -20,7 +20,7 @@ const clockTicks = 100
 
 // idleFactor is how much longer than its processor time the processes of a cell may take: a process that
 // waits for ever uses none.
-const idleFactor = 10
+const idleFactor = 60
 
 // process is a command that is run to its end.
 type process struct {

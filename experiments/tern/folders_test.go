@@ -1,10 +1,14 @@
 package tern_test
 
 import (
+	"errors"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 
 	"github.com/heddle-dmt/heddle/experiments/tern"
+	"github.com/heddle-dmt/heddle/internal/gcctest"
 	"github.com/heddle-dmt/heddle/internal/machine"
 )
 
@@ -24,5 +28,27 @@ func TestFolderIsNoInput(t *testing.T) {
 		if tern.Admits(&c, m.File) == "" {
 			t.Errorf("%s is admitted", other)
 		}
+	}
+}
+
+// A program may be named by a symbolic link, as Debian's alternatives are: its file is the link's target, and no
+// other file that must be unchanged.
+func TestProgramIsLink(t *testing.T) {
+	dir := t.TempDir()
+	bin, link := filepath.Join(dir, "program"), filepath.Join(dir, "link")
+	text, err := os.ReadFile(gcctest.File(t, "testdata/strings.c"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.WriteFile(bin, text, 0o755), os.Symlink("program", link)); err != nil {
+		t.Fatal(err)
+	}
+	c := config(dir, link, "ab", "off", "2")
+	m := memoize(t, c, tern.Options{})
+	if sum := tern.FileSHA256(bin); m.File.Program != sum {
+		t.Errorf("the program is %q, not %q", m.File.Program, sum)
+	}
+	if why := tern.Admits(&c, m.File); why != "" {
+		t.Errorf("the recorded input is not admitted: %s", why)
 	}
 }

@@ -3,6 +3,7 @@ package tern
 import (
 	"context"
 	"io"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -97,14 +98,14 @@ func (m *Schedule) splitInputs(c *machine.Config) {
 	for _, in := range f.Inputs {
 		name := ""
 		for i, a := range c.Args {
-			if i > 0 && hostPath(c, a) == in.Path {
+			if i > 0 && isFile(hostPath(c, a), in.Path) {
 				name = "argv[" + strconv.Itoa(i) + "]"
 			}
 		}
 		switch {
 		case in.Path == "-":
 			f.Varying = append(f.Varying, "stdin")
-		case in.Path == own:
+		case isFile(own, in.Path):
 			f.Program = in.SHA256
 		case name != "":
 			f.Varying = append(f.Varying, name)
@@ -113,6 +114,16 @@ func (m *Schedule) splitInputs(c *machine.Config) {
 		}
 	}
 	f.Inputs = fixed
+}
+
+// isFile reports whether a path names a file, perhaps by symbolic links, as that of the program does for
+// Debian's alternatives.
+func isFile(path, file string) bool {
+	if path == file {
+		return true
+	}
+	target, err := filepath.EvalSymlinks(path)
+	return err == nil && target == file
 }
 
 // computePreconditions repeats the recorded run on expressions, and simplifies the
