@@ -52,3 +52,25 @@ func TestProgramIsLink(t *testing.T) {
 		t.Errorf("the recorded input is not admitted: %s", why)
 	}
 }
+
+// A file that no argument names must be unchanged where the guest sees it: if another folder is mounted there, that
+// folder's file counts, and not the one of the recorded run.
+func TestOtherFolderIsMounted(t *testing.T) {
+	bin := gcctest.File(t, "testdata/reads.c")
+	mounted := func(content string) machine.Config {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, "data"), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c := config(t.TempDir(), bin)
+		c.Dir, c.Mounts = "/data", append(c.Mounts, machine.Mount{Host: dir, Guest: "/data"})
+		return c
+	}
+	m := memoize(t, mounted("2"), tern.Options{})
+	for content, admitted := range map[string]bool{"2": true, "3": false} {
+		c := mounted(content)
+		if why := tern.Admits(&c, m.File); (why == "") != admitted {
+			t.Errorf("a folder with %q: %q", content, why)
+		}
+	}
+}

@@ -90,7 +90,8 @@ func Make(ctx context.Context, path string, o Options) (*Schedule, error) {
 }
 
 // splitInputs removes the program's file from the recorded run's files, and the files that may
-// differ in another run: these are named as in symbols.
+// differ in another run: these are named as in symbols. The others get the guest's paths, since another run may
+// mount other folders of the host.
 func (m *Schedule) splitInputs(c *machine.Config) {
 	f := m.File
 	own := ProgramFile(c)
@@ -110,7 +111,7 @@ func (m *Schedule) splitInputs(c *machine.Config) {
 		case name != "":
 			f.Varying = append(f.Varying, name)
 		default:
-			fixed = append(fixed, in)
+			fixed = append(fixed, hybrid.Input{SHA256: in.SHA256, Path: guestPath(c, in.Path)})
 		}
 	}
 	f.Inputs = fixed
