@@ -344,7 +344,7 @@ func (s *session) measureReproduce(ctx context.Context) (string, error) {
 	return seconds(p.spent), nil
 }
 
-// orDefect is the error, or a defect if there is none.
+// orDefect is the error, or a defect in place of nil.
 func orDefect(err error, format string, args ...any) error {
 	if err != nil {
 		return err

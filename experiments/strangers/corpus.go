@@ -53,7 +53,7 @@ type Program struct {
 	// File is the name or path of the executable, and Arguments are its arguments.
 	File      string   `mapstructure:"file"`
 	Arguments []string `mapstructure:"arguments"`
-	// Stdin is the file that is standard input; empty: there is none.
+	// Stdin is the file that is standard input, or empty.
 	Stdin string `mapstructure:"stdin"`
 	// Recipe makes the inputs, of the sizes Small and Large.
 	Recipe string   `mapstructure:"recipe"`

@@ -26,7 +26,8 @@ const idleFactor = 60
 type process struct {
 	Args   []string
 	Dir    string
-	Stdin  string // a file; empty: none
+	Stdin  string // a file that is standard input, or empty
+	input  []byte // standard input without a file
 	Env    []string
 	status int
 	stdout []byte
@@ -53,6 +54,9 @@ func (b *budget) run(ctx context.Context, p *process) error {
 	c := exec.Command(p.Args[0], p.Args[1:]...)
 	var stdout, stderr bytes.Buffer
 	c.Dir, c.Env, c.Stdout, c.Stderr = p.Dir, append(environment(), p.Env...), &stdout, &stderr
+	if p.input != nil {
+		c.Stdin = bytes.NewReader(p.input)
+	}
 	if p.Stdin != "" {
 		file, err := os.Open(filepath.Join(p.Dir, p.Stdin))
 		if err != nil {

@@ -76,11 +76,7 @@ func (s *session) filter(ctx context.Context, output []byte) (string, error) {
 	if s.program.Filter == "" {
 		return string(output), nil
 	}
-	file := filepath.Join(s.dir, "output")
-	if err := os.WriteFile(file, output, 0o600); err != nil {
-		return "", err
-	}
-	p := &process{Args: []string{"sh", "-c", s.program.Filter}, Dir: s.dir, Stdin: "output"}
+	p := &process{Args: []string{"sh", "-c", s.program.Filter}, Dir: s.dir, input: output}
 	err := s.budget.run(ctx, p)
 	return string(p.stdout), err
 }

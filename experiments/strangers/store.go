@@ -40,7 +40,7 @@ func (s store) file(program, column string) string {
 	return filepath.Join(string(s), program+"."+column+".json")
 }
 
-// load returns a stored cell, or nil if there is none.
+// load returns a stored cell, or nil if it is not stored.
 func (s store) load(program, column string) (*Cell, error) {
 	file := s.file(program, column)
 	text, err := os.ReadFile(file)
