@@ -7,6 +7,7 @@
 # make servers the servers of docs/servers.md, whose packages it installs without starting them
 # make slurm   sweeps on a Slurm of four nodes that the test starts on this host, as root
 # make deb     a Debian package of heddle, into bin/deb
+# make strangers  every analysis over programs of Debian (docs/strangers.md), whose packages it installs
 # make bench   the ratios of docs/performance.md; BENCH=-write writes them there
 # make check   format, vet, static analysis and tests; fails if they leave the tree changed
 # make man     man pages of all commands, into bin/man/man1
@@ -23,7 +24,7 @@ TESTS = ./...
 ON_UNICORN = ./cmd/heddle ./internal/machine/... ./internal/e2e ./guest/programs/conformance ./memmodel/... ./recorder/...
 GOTEST = HEDDLE_BIN=$(CURDIR)/bin/heddle internal/setup/still.sh $(GO) test
 
-.PHONY: help build man demo programs quick test long servers slurm deb bench check clean setup-build setup-demo setup-test setup-servers setup-slurm setup-deb
+.PHONY: help build man demo programs quick test long servers slurm strangers deb bench check clean setup-build setup-demo setup-test setup-servers setup-slurm setup-strangers setup-deb
 
 build: setup-build
 	$(GO) build -o bin/ ./cmd/heddle ./cmd/heddle-plot
@@ -62,6 +63,9 @@ slurm: setup-slurm build
 deb: setup-deb build
 	internal/setup/deb.sh bin/deb
 
+strangers: setup-strangers build
+	$(GO) run ./paper-scripts/strangers
+
 bench: setup-test build
 	HEDDLE_BIN=$(CURDIR)/bin/heddle GO=$(GO) $(GO) run ./internal/bench $(BENCH)
 
@@ -75,5 +79,5 @@ check: setup-test
 clean:
 	rm -rf bin
 
-setup-build setup-demo setup-test setup-servers setup-slurm setup-deb: setup-%:
+setup-build setup-demo setup-test setup-servers setup-slurm setup-strangers setup-deb: setup-%:
 	@internal/setup/packages.sh $*

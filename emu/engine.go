@@ -36,8 +36,10 @@ type CPU interface {
 	// methods act on it. Unload puts its registers into its context.
 	Load(arch.Context, *mem.Space)
 	Unload()
-	// SetCore sets the core on which the loaded thread runs, and that core's clock.
+	// SetCore sets the core on which the loaded thread runs, and that core's clock at the start of the next
+	// run. RDTSC adds to it the run's cycles, or, after CountInstructions, its instructions.
 	SetCore(core arch.CoreID, clock arch.Cycles)
+	CountInstructions()
 
 	// Run runs the loaded thread until it reaches the limit or something else stops it.
 	Run(arch.Limit) arch.Stop

@@ -14,6 +14,7 @@ import (
 	"github.com/heddle-dmt/heddle/cmd/heddle/command"
 	"github.com/heddle-dmt/heddle/experiments/tern"
 	"github.com/heddle-dmt/heddle/experiments/tern/cache"
+	"github.com/heddle-dmt/heddle/guest/vfs"
 	"github.com/heddle-dmt/heddle/internal/cli"
 	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/internal/machine"
@@ -232,7 +233,7 @@ func (a *app) memoize(ctx, limited context.Context, c machine.Config, f runFlags
 
 // spool makes standard input a regular file: its content is read before the run.
 func spool(c *machine.Config) (clean func(), err error) {
-	if c.Stdin == nil || isRegular(c.Stdin) {
+	if c.Stdin == nil || isRegular(c.Stdin) || vfs.IsNull(c.Stdin) {
 		return func() {}, nil
 	}
 	file, err := os.CreateTemp("", "heddle-stdin-")

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/heddle-dmt/heddle/guest/vfs"
 	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/internal/job"
 	"github.com/heddle-dmt/heddle/internal/machine"
@@ -26,10 +27,10 @@ func (a *app) openStdin(ctx context.Context, j job.Job) (job.Stdin, error) {
 }
 
 // ownStdin is heddle's standard input for the guest. A regular file is one to
-// the guest too; anything else is read in a way that Ctrl-C ends even when
+// the guest too, and so is /dev/null; anything else is read in a way that Ctrl-C ends even when
 // nothing comes, and looks like a pipe.
 func (a *app) ownStdin(ctx context.Context) io.Reader {
-	if isRegular(a.stdin) {
+	if isRegular(a.stdin) || vfs.IsNull(a.stdin) {
 		return a.stdin
 	}
 	return &interruptibleReader{a.newInterruptible(ctx, 0), a.stdin}

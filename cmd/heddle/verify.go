@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/heddle-dmt/heddle/cmd/heddle/command"
+	"github.com/heddle-dmt/heddle/guest/vfs"
 	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/internal/job"
 	"github.com/heddle-dmt/heddle/internal/machine"
@@ -107,6 +108,10 @@ func (a *app) keepStdin(ctx context.Context, j *job.Job, dir string) (job.Stdin,
 	}
 	if j.Closed[0] {
 		return job.Stdin{}, nil
+	}
+	if vfs.IsNull(a.stdin) {
+		j.Stdin = os.DevNull
+		return j.OpenStdin()
 	}
 	kept, err := os.CreateTemp(dir, "stdin-")
 	if err != nil {

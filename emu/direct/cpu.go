@@ -127,6 +127,9 @@ func (c *CPU) SetCore(core arch.CoreID, clock arch.Cycles) {
 	c.c.clock = C.uint64_t(clock)
 }
 
+// CountInstructions implements emu.CPU.
+func (c *CPU) CountInstructions() { c.c.tsc_instructions = true }
+
 func orMax(n uint64) C.uint64_t {
 	if n == 0 {
 		return math.MaxUint64

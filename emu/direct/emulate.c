@@ -345,7 +345,8 @@ static void cpuid(struct direct_engine *e) {
 }
 
 static void read_clock(struct direct_engine *e, const struct direct_insn *in) {
-  uint64_t tsc = (uint64_t)((unsigned __int128)(e->clock + direct_cycles_now(e)) * e->tsc_multiplier >> 10);
+  uint64_t run = e->tsc_instructions ? direct_instructions_now(e) : direct_cycles_now(e);
+  uint64_t tsc = (uint64_t)((unsigned __int128)(e->clock + run) * e->tsc_multiplier >> 10);
   gpr(e)[RAX] = (uint32_t)tsc;
   gpr(e)[RDX] = tsc >> 32;
   if (in->mnemonic == ZYDIS_MNEMONIC_RDTSCP) gpr(e)[RCX] = e->core;

@@ -247,6 +247,7 @@ struct direct_engine {
   uint64_t clock;                  // cycles of the core's clock at the start of the run
   uint32_t core, cores;
   uint32_t tsc_multiplier;         // TSC ticks for 1024 cycles
+  bool tsc_instructions;           // a run adds its instructions to the clock, not its cycles
 
   uint64_t *breakpoints;           // sorted
   size_t nbreakpoints;

@@ -194,6 +194,7 @@ struct heddle_cpu {
   uint32_t core, cores;
   uint64_t clock;           // cycles of the core's clock at the start of the run
   uint32_t tsc_multiplier;  // TSC ticks in 1024 cycles
+  bool tsc_instructions;    // a run adds its instructions to the clock, not its cycles
 };
 
 // The part of a run's budget that is used up: instructions and cycles that it has retired.

@@ -10,7 +10,8 @@
 
 // Executes RDTSC or RDTSCP in virtual time.
 static void emulate_tsc(struct heddle_cpu *cpu, const ZydisDecodedInstruction *in) {
-  uint64_t tsc = (uint64_t)((unsigned __int128)(cpu->clock + heddle_cpu_cycles_now(cpu)) * cpu->tsc_multiplier >> 10);
+  uint64_t run = cpu->tsc_instructions ? heddle_cpu_instructions_now(cpu) : heddle_cpu_cycles_now(cpu);
+  uint64_t tsc = (uint64_t)((unsigned __int128)(cpu->clock + run) * cpu->tsc_multiplier >> 10);
   set_reg(cpu, UC_X86_REG_RAX, (uint32_t)tsc);
   set_reg(cpu, UC_X86_REG_RDX, tsc >> 32);
   if (in->mnemonic == ZYDIS_MNEMONIC_RDTSCP) set_reg(cpu, UC_X86_REG_RCX, cpu->core);

@@ -1,11 +1,14 @@
 package peregrine_test
 
 import (
+	"bytes"
+	"context"
 	"strings"
 	"testing"
 
 	"github.com/heddle-dmt/heddle/experiments/peregrine"
 	"github.com/heddle-dmt/heddle/internal/gcctest"
+	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/internal/testsize"
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/sched"
@@ -72,4 +75,39 @@ func TestSignalsAtCalls(t *testing.T) {
 		t.Errorf("%d signals at calls; states: %v", called, found)
 	}
 	t.Logf("%d signals at calls", called)
+}
+
+// A call that a signal ends in the recorded run is ended by it in runs under the schedule, and the thread
+// continues.
+func TestInterruptedCallsAreFollowed(t *testing.T) {
+	bin := gcctest.File(t, "testdata/interrupted.c")
+	for _, call := range []string{"sigsuspend", "read", "usleep"} {
+		c := config(bin, call)
+		m := made(t, c, peregrine.Options{})
+		for _, v := range varied(c, testsize.Runs(1, 2, 6)) {
+			if r, out := enforced(t, v, m, enforce.Options{}); !r.Schedule.Followed || out != "signal 12\n" {
+				t.Errorf("%s: followed %v (%s), output %q", call, r.Schedule.Followed, r.Schedule.Reason, out)
+			}
+		}
+	}
+}
+
+// The time stamp counter has the same values in runs under a schedule, and in the recorded run as long as
+// that does not wait in an operation: Go's run-time, for one, decides by it.
+func TestTimeStampsAreFollowed(t *testing.T) {
+	bin := gcctest.File(t, "testdata/stamps.c")
+	c := config(bin)
+	m := made(t, c, peregrine.Options{})
+	recorded := c
+	recorded.Control = peregrine.ControlConfig()
+	var want bytes.Buffer
+	recorded.Stdout = &want
+	if _, err := machine.Run(context.Background(), recorded); err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range varied(c, testsize.Runs(1, 2, 6)) {
+		if r, out := enforced(t, v, m, enforce.Options{}); !r.Schedule.Followed || out != want.String() {
+			t.Errorf("followed %v (%s), output %q, not %q", r.Schedule.Followed, r.Schedule.Reason, out, &want)
+		}
+	}
 }

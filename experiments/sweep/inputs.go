@@ -147,7 +147,7 @@ func (x *Experiment) prepareInputs(dir string) (map[string]string, error) {
 	digests := map[string]string{}
 	for _, in := range x.Inputs {
 		path := filepath.Join(dir, in.Name)
-		if err := in.makeFile(path); err != nil {
+		if err := in.MakeFile(path); err != nil {
 			return nil, errInputs.Wrap(err, path)
 		}
 		var err error
@@ -158,9 +158,9 @@ func (x *Experiment) prepareInputs(dir string) (map[string]string, error) {
 	return digests, x.removeOthers(dir)
 }
 
-// makeFile writes the file, unless it is right: another sweep, or another shard of this one, may be
+// MakeFile writes the file, unless it is right: another sweep, or another shard of this one, may be
 // reading it, and its programs would see a file that is being written beside it.
-func (in Input) makeFile(path string) (err error) {
+func (in Input) MakeFile(path string) (err error) {
 	if in.isMade(path) {
 		return nil
 	}

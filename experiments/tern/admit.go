@@ -59,7 +59,7 @@ func environmentMismatch(c *machine.Config, f *hybrid.File, sum func(path string
 		return fmt.Sprintf("the working folder is %s, not %s", c.Dir, f.Dir)
 	}
 	for _, in := range f.Inputs {
-		if sum(in.Path) != in.SHA256 {
+		if sum(hostPath(c, in.Path)) != in.SHA256 {
 			return in.Path + " has changed"
 		}
 	}

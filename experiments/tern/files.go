@@ -96,6 +96,25 @@ func hostPath(c *machine.Config, path string) string {
 	return filepath.Join(c.RootFS, path)
 }
 
+// guestPath is the inverse of hostPath. A file that the guest does not see keeps its path.
+func guestPath(c *machine.Config, path string) string {
+	for _, m := range slices.Backward(c.Mounts) {
+		guest := m.Guest
+		if rest, ok := strings.CutPrefix(path, strings.TrimSuffix(m.Host, "/")+"/"); ok {
+			guest = filepath.Join(guest, rest)
+		} else if path != m.Host {
+			continue
+		}
+		if hostPath(c, guest) == path {
+			return guest
+		}
+	}
+	if rest, ok := strings.CutPrefix(path, strings.TrimSuffix(c.RootFS, "/")); ok {
+		return rest
+	}
+	return path
+}
+
 // FileSHA256 returns the SHA-256 of a file, or the empty string if it cannot be read.
 func FileSHA256(path string) string {
 	file, err := os.Open(path)

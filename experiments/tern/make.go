@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -121,7 +122,8 @@ func makeSchedule(ctx context.Context, path string, o Options, stages *stages, o
 }
 
 // splitInputs removes the program's file from the recorded run's files, and the files that may
-// differ in another run: these are named as in symbols.
+// differ in another run: these are named as in symbols. The others get the guest's paths, since another run may
+// mount other folders of the host.
 func (m *Schedule) splitInputs(c *machine.Config) {
 	f := m.File
 	own := ProgramFile(c)
@@ -129,7 +131,7 @@ func (m *Schedule) splitInputs(c *machine.Config) {
 	for _, in := range f.Inputs {
 		name := ""
 		for i, a := range c.Args {
-			if i > 0 && hostPath(c, a) == in.Path {
+			if i > 0 && isFile(hostPath(c, a), in.Path) {
 				name = "argv[" + strconv.Itoa(i) + "]"
 			}
 		}
@@ -137,16 +139,26 @@ func (m *Schedule) splitInputs(c *machine.Config) {
 		case in.Path == "-":
 			f.Varying = append(f.Varying, "stdin")
 			m.contents["stdin"] = in.SHA256
-		case in.Path == own:
+		case isFile(own, in.Path):
 			f.Program = in.SHA256
 		case name != "":
 			f.Varying = append(f.Varying, name)
 			m.contents["file("+name+")"] = in.SHA256
 		default:
-			fixed = append(fixed, in)
+			fixed = append(fixed, hybrid.Input{SHA256: in.SHA256, Path: guestPath(c, in.Path)})
 		}
 	}
 	f.Inputs = fixed
+}
+
+// isFile reports whether a path names a file, perhaps by symbolic links, as that of the program does for
+// Debian's alternatives.
+func isFile(path, file string) bool {
+	if path == file {
+		return true
+	}
+	target, err := filepath.EvalSymlinks(path)
+	return err == nil && target == file
 }
 
 // computePreconditions repeats the recorded run on expressions, and simplifies the

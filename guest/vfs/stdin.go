@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"sync"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -24,6 +25,7 @@ type StdinData struct {
 	have []byte
 	err  error // that ended the reading; io.EOF is the usual one
 
+	null bool     // the host's /dev/null
 	file *os.File // a regular file: its bytes are not kept
 	base int64    // where the file's position was
 	size int64    // of the file
@@ -37,10 +39,10 @@ type StdinData struct {
 func (*StdinData) SharedInSnapshot() {}
 
 // NewStdin makes standard input of a reader; nil is empty. A regular file of
-// the host looks like one to the guest, positions included; anything else looks
-// like a pipe.
+// the host looks like one to the guest, positions included; the host's /dev/null is the
+// guest's; anything else looks like a pipe.
 func NewStdin(r io.Reader) (*StdinData, error) {
-	s := &StdinData{r: r}
+	s := &StdinData{r: r, null: IsNull(r)}
 	if r == nil {
 		s.err = io.EOF
 	}
@@ -55,6 +57,20 @@ func NewStdin(r io.Reader) (*StdinData, error) {
 	s.file, s.size = f, info.Size()
 	s.base, err = f.Seek(0, io.SeekCurrent)
 	return s, err
+}
+
+// IsNull reports whether a reader is the host's /dev/null, open for reading.
+func IsNull(r io.Reader) bool {
+	f, ok := r.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	if err != nil || info.Mode().Type() != os.ModeDevice|os.ModeCharDevice {
+		return false
+	}
+	flags, err := unix.FcntlInt(f.Fd(), unix.F_GETFL, 0)
+	return err == nil && flags&unix.O_ACCMODE != unix.O_WRONLY && info.Sys().(*syscall.Stat_t).Rdev == unix.Mkdev(1, 3)
 }
 
 // readUntil reads until at least n bytes are there or the input ends. It waits for the host:
@@ -203,6 +219,12 @@ func (fs *FS) OpenStdin(data *StdinData) *File {
 	fs.host.mu.Lock()
 	fs.host.stdin = data
 	fs.host.mu.Unlock()
+	if data.null {
+		c := &Ctx{Cred: NewCred(0, 0), Root: fs.Root(), Cwd: fs.Root()}
+		if f, errno := fs.Open(c, c.Root, "/dev/null", unix.O_RDONLY|OLargeFile, 0); errno == 0 {
+			return f
+		}
+	}
 	if data.file == nil {
 		return fs.openStream(unix.O_RDONLY, &stdinStream{data, &stdinPosition{}})
 	}

@@ -118,6 +118,28 @@ func TestStdinFile(t *testing.T) {
 	}
 }
 
+// TestStdinNull: the host's /dev/null is the guest's.
+func TestStdinNull(t *testing.T) {
+	host, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = host.Close() }()
+	fs := newFS(t, Config{})
+	c := as(fs, 1000, 1000)
+	data, err := NewStdin(host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := fs.OpenStdin(data)
+	if n, errno := f.Read(c, make([]byte, 20)); n != 0 || errno != 0 {
+		t.Errorf("read %d bytes, %v", n, errno)
+	}
+	if st := f.Inode().Stat(); st.Mode&unix.S_IFMT != unix.S_IFCHR || st.Rdev != unix.Mkdev(1, 3) {
+		t.Errorf("mode %o, device %x", st.Mode, st.Rdev)
+	}
+}
+
 func TestOutput(t *testing.T) {
 	fs := newFS(t, Config{})
 	c := as(fs, 0, 0)

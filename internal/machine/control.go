@@ -51,12 +51,12 @@ func (c *control) setController(by sched.Controller) {
 // controlledThread is a thread as its controller sees it.
 type controlledThread struct {
 	started bool
-	waited  bool        // in the kernel: the controller is asked when it continues
-	calling bool        // Called is due
-	held    *arch.Stop  // the system call that is carried out when it is released
-	atomic  bool        // the controller was asked about the atomic instruction that it is before
-	cycles  arch.Cycles // that it has run for
-	ran     uint64      // instructions since it was last at AtBudget
+	waited  bool       // in the kernel: the controller is asked when it continues
+	calling bool       // Called is due
+	held    *arch.Stop // the system call that is carried out when it is released
+	atomic  bool       // the controller was asked about the atomic instruction that it is before
+	retired uint64     // instructions
+	ran     uint64     // instructions since it was last at AtBudget
 }
 
 // newControl sets up the controller that the configuration asks for, if any.

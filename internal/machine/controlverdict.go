@@ -43,7 +43,7 @@ func (m *Machine) applyVerdict(t arch.ThreadID, core arch.CoreID, stop arch.Stop
 	c.reportWaitsAndExits()
 	if x := c.threads.At(t); x != nil {
 		x.ran += stop.Instructions
-		x.cycles += stop.Cycles
+		x.retired += stop.Instructions
 	}
 	c.controller.Stepped(&c.gate, t, stop.Instructions, s.clock.now)
 	if t != arch.NoThread {

@@ -134,12 +134,12 @@ func (m *Machine) showScheduleTime(t arch.ThreadID) {
 	}
 }
 
-// setCore sets the core that the loaded thread sees. In a run that follows a schedule the guest
-// always sees core 0 and, by RDTSC, the cycles of its own thread.
+// setCore sets the core that the loaded thread sees. In a run that follows a schedule, and in the one that
+// the schedule is made of, the guest always sees core 0 and, by RDTSC, the instructions of its own thread: these are the same in both, and what they cost is not.
 func (m *Machine) setCore(core arch.CoreID, t arch.ThreadID) {
 	now := m.state.cluster.Now(core)
 	if m.state.clock.oneCore {
-		core, now = 0, m.state.control.thread(t).cycles
+		core, now = 0, arch.Cycles(m.state.control.thread(t).retired)
 	}
 	m.cpu.SetCore(core, now)
 }

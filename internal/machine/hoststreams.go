@@ -236,7 +236,7 @@ func (s *stdinTap) Read(p []byte) (int, error) {
 // the manifest and not copied.
 func (m *Machine) watchedStdin() io.Reader {
 	in := m.config.Stdin
-	if in == nil || regularFile(in) != nil {
+	if in == nil || namedFile(in) != nil {
 		return in
 	}
 	tap := &stdinTap{from: in, host: m.host}

@@ -187,7 +187,10 @@ func (m *Machine) build() (err error) {
 	if s.control, err = m.newControl(); err != nil {
 		return err
 	}
-	s.clock.control, s.clock.oneCore = s.control, m.with.oneCore || c.Enforce != nil
+	s.clock.control, s.clock.oneCore = s.control, m.with.oneCore || c.Control.Schedules || c.Enforce != nil
+	if s.clock.oneCore {
+		m.cpu.CountInstructions()
+	}
 	s.clock.ordered = s.clock.ordered || c.Enforce != nil
 	if err := m.bufferStores(); err != nil {
 		return err

@@ -88,7 +88,7 @@ func WithMemory(ram *mem.RAM) Option { return func(o *collaborators) { o.memory 
 // outside of synchronization operations (sched.AtAtomic).
 func WithAtomics() Option { return func(o *collaborators) { o.atomics = true } }
 
-// WithOneVisibleCore shows the guest every thread on core 0, and by RDTSC the cycles of the
+// WithOneVisibleCore shows the guest every thread on core 0, and by RDTSC the instructions of the
 // thread itself.
 func WithOneVisibleCore() Option { return func(o *collaborators) { o.oneCore = true } }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/guest/kernel"
+	"github.com/heddle-dmt/heddle/guest/vfs"
 	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/memmodel/storebuffer"
 	"github.com/heddle-dmt/heddle/recorder"
@@ -289,14 +290,15 @@ func (w *kernelObserver) Exit(t arch.ThreadID, status int) {
 	}
 }
 
-// regularFile returns the regular file that a reader is, or nil.
-func regularFile(r io.Reader) *os.File {
+// namedFile returns the file that a reader is and that a replay can open again, a regular one or
+// /dev/null; or nil.
+func namedFile(r io.Reader) *os.File {
 	f, ok := r.(*os.File)
 	if !ok {
 		return nil
 	}
 	info, err := f.Stat()
-	if err != nil || !info.Mode().IsRegular() {
+	if err != nil || !info.Mode().IsRegular() && !vfs.IsNull(f) {
 		return nil
 	}
 	return f

@@ -144,11 +144,11 @@ func describeStdin(r io.Reader) stdinText {
 	if r == nil {
 		return stdinText{Kind: "none"}
 	}
-	f := regularFile(r)
+	f := namedFile(r)
 	if f == nil {
 		return stdinText{Kind: "stream"}
 	}
-	at, _ := f.Seek(0, io.SeekCurrent) // a regular file has a position
+	at, _ := f.Seek(0, io.SeekCurrent) // such a file has a position
 	path, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", f.Fd()))
 	if err != nil {
 		path = f.Name()

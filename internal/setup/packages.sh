@@ -7,6 +7,7 @@
 #   packages.sh servers test, and the servers of docs/servers.md, which are not started
 #   packages.sh slurm   test, and the daemons of Slurm that make slurm starts for itself
 #   packages.sh deb     build, and the tools that make packages
+#   packages.sh strangers  test, and the packages that configs/strangers/programs.yaml names
 #
 # Installed packages are not changed, and the script does nothing when no
 # package is missing, so it needs root on the first call only.
@@ -14,18 +15,25 @@ set -euo pipefail
 cd "$(dirname "$0")"
 
 case "${1:-}" in
-  build | demo | test | servers | slurm | deb) ;;
-  *) echo "usage: packages.sh build|demo|test|servers|slurm|deb" >&2; exit 2 ;;
+  build | demo | test | servers | slurm | deb | strangers) ;;
+  *) echo "usage: packages.sh build|demo|test|servers|slurm|deb|strangers" >&2; exit 2 ;;
 esac
+purpose=$1
+[ "$purpose" != strangers ] || purpose=test
 want=()
 seen=
-while read -r purpose package _; do
-  case "$purpose" in '' | '#'*) continue ;; servers | slurm | deb) [ "$purpose" = "$1" ] || continue ;; esac
-  case "$1 $purpose" in "deb demo" | "deb test") continue ;; esac
-  [ -z "$seen" ] || [ "$purpose" = "$1" ] || break
-  [ "$purpose" != "$1" ] || seen=1
+while read -r use package _; do
+  case "$use" in '' | '#'*) continue ;; servers | slurm | deb) [ "$use" = "$purpose" ] || continue ;; esac
+  case "$purpose $use" in "deb demo" | "deb test") continue ;; esac
+  [ -z "$seen" ] || [ "$use" = "$purpose" ] || break
+  [ "$use" != "$purpose" ] || seen=1
   want+=("$package")
 done <packages.txt
+if [ "$1" = strangers ]; then
+  # The list is there once: packages: NAME, or packages: [NAME, NAME].
+  programs=../../configs/strangers/programs.yaml
+  mapfile -t -O ${#want[@]} want < <(grep -o 'packages: *\(\[[^]]*\]\|[a-z0-9.+-]*\)' $programs | sed 's/^packages: *//' | tr -d '[] ' | tr ',' '\n' | sort -u)
+fi
 
 # Any Go that is new enough for go.mod will do, whether or not it is a package.
 ./go.sh >/dev/null || want+=(golang-1.24-go)

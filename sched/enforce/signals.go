@@ -26,8 +26,19 @@ func (e *Enforcer) noteSignal(g *sched.Gate, s *event.Signal) {
 	if o.Part != event.SignalPart || o.Number != uint64(s.Number) {
 		return
 	}
-	e.threads[n].total = s.Instructions
+	t := &e.threads[n]
+	t.total = s.Instructions
+	inCall := isInterruption(o) && t.place == sched.AtCall
 	e.completeOperation(g, n)
+	if position, next := e.nextOperation(n); inCall && position == e.next && failsInterrupted(next) {
+		e.acting = true // the call that the signal has interrupted ends now
+	}
+}
+
+// failsInterrupted reports whether an operation is a system call that failed with EINTR.
+func failsInterrupted(o *event.Operation) bool {
+	const eintr = 4
+	return o != nil && o.Part == event.SystemCall && o.Result == -eintr
 }
 
 // describeAction names the purpose of an action.
