@@ -118,6 +118,9 @@ func (m *ConstraintFinder) addRace(r *races.Race) {
 func (m *ConstraintFinder) AdvanceTo(seq uint64) {
 	if len(m.heap) > 0 && m.heap[0].Seq <= seq || len(m.marks) > 0 && m.marks[0].Seq <= seq {
 		m.addRepetitions()
+		if m.latest < len(m.threads) {
+			m.threads[m.latest].spins.acted = 0
+		}
 	}
 	for len(m.heap) > 0 && m.heap[0].Seq <= seq {
 		m.applyAllocation(&m.heap[0])
@@ -179,6 +182,7 @@ func (m *ConstraintFinder) AddMemory(n int, e *event.Memory) {
 	if n != m.latest || e.Kind != event.Load && e.Kind != event.Store {
 		m.addRepetitions()
 		m.latest = n
+		m.threads[n].spins.acted = 0
 	}
 	switch e.Kind {
 	case event.Load, event.Store:

@@ -65,6 +65,7 @@ type spinFinder struct {
 	n       uint64                      // accesses since the last operation
 	period  uint64                      // of the repetition that the thread is in; 0: none
 	matched uint64                      // accesses that repeat those one period earlier
+	acted   uint64                      // accesses since another thread acted
 	waits   map[arch.Addr][]*spinWait   // by instruction, in order
 	current [maxSpinAccesses]*spinWait  // of the instructions of the present loop
 	// repeated are the accesses of the latest iteration that the detector does not have, by their places in
@@ -76,7 +77,7 @@ type spinFinder struct {
 func (f *spinFinder) reset() { f.n, f.period, f.matched = 0, 0, 0 }
 
 // add takes an access outside of operations, at a place, and reports whether it only repeats one of a wait that is
-// known already.
+// known already: not the first iteration after another thread has acted.
 func (f *spinFinder) add(e *event.Memory, place, syncs, branches uint64) bool {
 	a := spinAccess{pc: e.PC, addr: e.Addr, kind: e.Kind, size: e.Size, value: e.Value}
 	if f.period == 0 || a != f.latest[(f.n-f.period)%maxSpinAccesses] {
@@ -84,6 +85,7 @@ func (f *spinFinder) add(e *event.Memory, place, syncs, branches uint64) bool {
 	}
 	f.latest[f.n%maxSpinAccesses] = a
 	f.n++
+	f.acted++
 	if f.period == 0 {
 		return false
 	}
@@ -91,7 +93,7 @@ func (f *spinFinder) add(e *event.Memory, place, syncs, branches uint64) bool {
 	if f.matched >= (minSpins-1)*f.period && a.kind == event.Load {
 		f.repeat(a.pc, place, syncs, branches)
 	}
-	return f.matched >= minSpins*f.period
+	return f.matched >= minSpins*f.period && f.acted > f.period
 }
 
 // defers keeps an access that repeats one of a wait: as long as no other thread acts, it is the same as that one,
