@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
-
 )
 
 // programs are the commands that run a program which their arguments name; exporters can
@@ -92,6 +91,7 @@ var printers = map[string][]string{
 	"trace-cannot-be-written":               {"record", "replay", "races", "schedule record", "minimize"},
 	"usage":                                 programs,
 	"trace-no-stream-named":                 {"trace export"},
+	"preconditions-time-up":                 {"run", "cache add"},
 	"verify-writable":                       {"run"},
 	"working-folder":                        programs,
 }

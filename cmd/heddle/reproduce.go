@@ -30,7 +30,7 @@ type reproduceFlags struct {
 	memory, checkpoint                   string
 	every                                uint64
 	timeout                              time.Duration
-	explain                              bool
+	explain, symbolic                    bool
 }
 
 // bugs are the values of --bug, and the classes of failures that they name.
@@ -73,6 +73,7 @@ The program is then run under the schedule; heddle replay --schedule does so aga
 	flags.StringVar(&f.profile, "profile", "", "`TRACE` of a run that did not fail, with --memory: memory that its threads did not share is not shared")
 	flags.StringVar(&f.checkpoint, "checkpoint", "none", "solve only the part after a `CHECKPOINT`: none, auto (the last one from which there is a schedule), last, or its number")
 	flags.Uint64Var(&f.every, "checkpoint-every", 1_000_000, "number of `INSTRUCTIONS` of all threads between checkpoints")
+	flags.BoolVar(&f.symbolic, "symbolic", false, "compute the schedule from the symbolic trace alone: do not search by executing the program where that gives none")
 	flags.BoolVar(&f.explain, "explain", false, "print the shared memory, the constraints, and the steps")
 	flags.StringVar(&f.smt2, "smt2", "", "write the formula for other solvers to `FILE`")
 	flags.StringVar(&f.perfetto, "perfetto", "", "write a timeline of the run for ui.perfetto.dev to `FILE`")
@@ -81,7 +82,7 @@ The program is then run under the schedule; heddle replay --schedule does so aga
 
 // options returns the options of the flags.
 func (f *reproduceFlags) options() (h3.Options, error) {
-	o := h3.Options{Model: f.model, Encoding: f.encoding, Timeout: f.timeout, Shared: f.shared, Profile: f.profile, Now: time.Now}
+	o := h3.Options{Model: f.model, Encoding: f.encoding, Timeout: f.timeout, Shared: f.shared, Profile: f.profile, Symbolic: f.symbolic, Now: time.Now}
 	class, ok := bugs[f.bug]
 	switch {
 	case f.output == "":

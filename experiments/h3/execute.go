@@ -15,10 +15,9 @@ import (
 const fewMoves, manyMoves = 40_000, 400_000
 
 // searchByExecution looks for a schedule by executing the program along the recorded paths. If there is one,
-// out has it. Under TSO and PSO, and from a checkpoint, it does not look for one; nor for a run
-// without end.
+// out has it. It looks for none under TSO and PSO, and for no run without end.
 func (r *Recording) searchByExecution(l *limiter, out *Outcome, o *Options, moves int) error {
-	if out.Model != model.SC || out.Failure.Class == machine.FailureHang || o.Checkpoints.Every > 0 || out.hasSearched >= moves {
+	if o.isSymbolic() || out.Model != model.SC || out.Failure.Class == machine.FailureHang || out.hasSearched >= moves {
 		return nil
 	}
 	out.hasSearched = moves
@@ -47,6 +46,12 @@ func (r *Recording) searchByExecution(l *limiter, out *Outcome, o *Options, move
 		out.Answer, out.Limit, out.Checkpoint = smt.Satisfiable, "", 0
 	}
 	return nil
+}
+
+// isSymbolic reports whether the symbolic trace alone is to give the schedule.
+func (o *Options) isSymbolic() bool {
+	ofPapers := o.Encoding != "" && o.Encoding != "heddle"
+	return o.Symbolic || ofPapers || len(o.Shared) > 0 || o.Profile != "" || o.Checkpoints.Every > 0
 }
 
 // isSameFailure reports whether a run that ended has failed as the recorded one did.

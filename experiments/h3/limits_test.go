@@ -220,7 +220,7 @@ func TestProfile(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	escaped, err := r.Reproduce(t.Context(), Options{Now: time.Now})
+	escaped, err := r.Reproduce(t.Context(), Options{Now: time.Now, Symbolic: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -83,6 +83,9 @@ type Options struct {
 	// Checkpoints says from where the trace is solved; the zero value: from where the
 	// second thread is made.
 	Checkpoints Checkpoints
+	// Symbolic leaves out the search by execution. So do Shared, Profile and an encoding of the papers,
+	// which are about the symbolic trace.
+	Symbolic bool
 	// FreeCores takes no order from the cores.
 	FreeCores bool
 	// Formula, if set, gets the formula in SMT-LIB 2.

@@ -182,7 +182,7 @@ func (s *subject) measureSubject(ctx context.Context, dir string, timeout time.D
 		return nil, err
 	}
 	defer r.recording.Close()
-	r.options = h3.Options{Now: time.Now, Timeout: max(timeout, time.Minute), Stdout: right}
+	r.options = h3.Options{Now: time.Now, Timeout: max(timeout, time.Minute), Stdout: right, Symbolic: true}
 	if r.outcome, err = r.recording.Reproduce(ctx, r.options); err != nil {
 		return nil, err
 	}

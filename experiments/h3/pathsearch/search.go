@@ -39,8 +39,6 @@ type Result struct {
 	// Moves is how many moves were executed, and Attempts how often a thread left its path or the run
 	// ended without the failure.
 	Moves, Attempts int
-	// Exhausted reports that every order of moves was tried.
-	Exhausted bool
 }
 
 // Search looks for a schedule.
@@ -239,10 +237,7 @@ func (s *search) carryOut() {
 		case found:
 			s.result.Found = true
 			return
-		case exhausted:
-			s.result.Exhausted = true
-			return
-		case stops:
+		case exhausted, stops:
 			return
 		}
 		if len(s.sharing.at) > known {
