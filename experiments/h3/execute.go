@@ -1,8 +1,6 @@
 package h3
 
 import (
-	"bytes"
-
 	"github.com/heddle-dmt/heddle/analyses/h3/model"
 	"github.com/heddle-dmt/heddle/analyses/smt"
 	"github.com/heddle-dmt/heddle/experiments/h3/pathsearch"
@@ -65,9 +63,6 @@ func (out *Outcome) isSameFailure(m *machine.Machine, stdout, stderr []byte, o *
 			r.Outcome = machine.OutcomeSignal
 		}
 	}
-	f, failed := r.Failure(stderr)
-	if !failed && o.Stdout != nil && !bytes.Equal(o.Stdout, stdout) {
-		f, failed = machine.Failure{Class: machine.FailureWrong, Text: "standard output"}, true
-	}
+	f, failed := o.failureOf(&r, stdout, stderr)
 	return failed && f.Class == out.Failure.Class && out.isSameAssertion(f.Text)
 }

@@ -472,10 +472,7 @@ func (r *Recording) verifySchedule(l *limiter, out *Outcome, o *Options) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	found, failed := result.Failure(stderr.Bytes())
-	if !failed && o.Stdout != nil && !bytes.Equal(o.Stdout, stdout.Bytes()) {
-		found, failed = machine.Failure{Class: machine.FailureWrong, Text: "standard output"}, true
-	}
+	found, failed := o.failureOf(result, stdout.Bytes(), stderr.Bytes())
 	out.Verified = failed && found.Class == out.Failure.Class && out.isSameAssertion(found.Text)
 	out.Ending, out.Divergence, out.Recording = found.String(), g.Why(), recording.Bytes()
 	if !failed {
@@ -485,6 +482,15 @@ func (r *Recording) verifySchedule(l *limiter, out *Outcome, o *Options) error {
 		out.Failure = found
 	}
 	return nil
+}
+
+// failureOf returns how a run has failed that printed something, if it has.
+func (o *Options) failureOf(r *machine.Result, stdout, stderr []byte) (f machine.Failure, failed bool) {
+	f, failed = r.Failure(stderr)
+	if !failed && o.Stdout != nil && !bytes.Equal(o.Stdout, stdout) {
+		f, failed = machine.Failure{Class: machine.FailureWrong, Text: "standard output"}, true
+	}
+	return f, failed
 }
 
 // isSameAssertion reports whether a failure's text is that of an assertion that failed in the
