@@ -127,8 +127,36 @@ func TestRacesOfValgrind(t *testing.T) {
 				return
 			}
 		}
-		t.Errorf("valgrind names %v, of which the detector does not name %v", want, without(want, found))
+		missing := without(want, found)
+		t.Logf("valgrind names %v in one run; the detector does not name %v", want, missing)
+		if missing = namedAgain(t, p, bin, args, missing); len(missing) > 0 {
+			t.Errorf("valgrind names %v again, which the detector does not name", missing)
+		}
 	})
+}
+
+// confirmations is the number of further runs of each of valgrind's detectors in
+// one of which a line must be named again that heddle does not name.
+const confirmations = 4
+
+// namedAgain returns those of the lines that valgrind names in further runs. The
+// stack of the earlier access in a report of helgrind is a guess from a limited
+// history: once in some hundred runs it was an access under the lock that orders
+// it before the other one (streamcluster.c, wait_while), which is no race.
+func namedAgain(t *testing.T, p Program, bin string, args, lines []string) (again []string) {
+	for range confirmations {
+		for _, d := range raceDetectors() {
+			d.again = true
+			_, log := d.watch(t, p.limit(), bin, args)
+			for _, line := range d.lines(p, log) {
+				if slices.Contains(lines, line) {
+					again = append(again, line)
+				}
+			}
+		}
+	}
+	slices.SortFunc(again, byLine)
+	return slices.Compact(again)
 }
 
 // TestFixedFormsHaveNoRaces: the happens-before detector names none in a fixed
