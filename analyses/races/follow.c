@@ -64,16 +64,17 @@ struct races_space *races_new_space(void) {
   return s;
 }
 
-// Sets the code whose accesses are atomic ones, by address and without overlaps.
-void races_set_code(struct races_space *s, const struct races_code *code, size_t n) {
-  free(s->code);
-  s->code = n ? races_allocate(NULL, n, sizeof *code) : NULL;
-  s->ncode = n;
-  if (n) memcpy(s->code, code, n * sizeof *code);
+// Sets a list of code.
+void races_set_code(struct races_code_list *list, const struct races_code *code, size_t n) {
+  free(list->code);
+  list->code = n ? races_allocate(NULL, n, sizeof *code) : NULL;
+  list->n = n;
+  if (n) memcpy(list->code, code, n * sizeof *code);
 }
 
 void races_free_space(struct races_space *s) {
-  free(s->code);
+  free(s->atomic.code);
+  free(s->locking.code);
   races_table_clear(&s->pages);
   free(s);
 }
@@ -406,18 +407,21 @@ static inline void compare_bytes(struct races_follower *f, const struct placed *
 #define FRAME_BYTES 16384u
 #define ARGUMENT_BYTES 64u
 
+static bool has_code(const struct races_code_list *list, uint64_t pc) {
+  size_t low = 0, high = list->n;
+  while (low < high) {
+    size_t middle = (low + high) / 2;
+    if (list->code[middle].end <= pc) low = middle + 1;
+    else high = middle;
+  }
+  return low < list->n && list->code[low].start <= pc;
+}
+
 // Reports whether an access is an atomic one by its code, and not to the innermost frame: code of an atomic load or
 // store may have its operands there.
 static bool is_atomic_by_code(const struct races_runner *r, const struct taken *t) {
-  const struct races_space *s = r->space;
-  size_t low = 0, high = s->ncode;
-  while (low < high) {
-    size_t middle = (low + high) / 2;
-    if (s->code[middle].end <= t->pc) low = middle + 1;
-    else high = middle;
-  }
   bool own = t->addr + FRAME_BYTES >= r->slot && t->addr < r->slot + ARGUMENT_BYTES;
-  return low < s->ncode && s->code[low].start <= t->pc && !own;
+  return !own && has_code(&r->space->atomic, t->pc);
 }
 
 // Passes an access of an instruction to the detector. Next is the page of its end, if that is another one.
@@ -439,6 +443,21 @@ static __attribute__((noinline)) void compare_access(struct races_follower *f, c
 // Notes the branches of the last access, by the engine's count.
 static inline void note_branches(struct races_follower *f, uint32_t counted) { f->branches = f->start + (uint32_t)(counted - f->counted); }
 
+// Reports whether an access of an atomic instruction is one to a synchronization word.
+static bool is_word_access(const struct races_follower *f, const struct taken *t) {
+  if (f->words != RACES_CODE_ATOMICS) return f->words == RACES_ALL_ATOMICS;
+  return has_code(&f->runner->space->locking, t->pc) || is_atomic_by_code(f->runner, t);
+}
+
+// Takes an access of a thread whose accesses are ignored, or of an atomic instruction under happens-before.
+static __attribute__((noinline)) void take_special(struct races_follower *f, const struct taken *t, const struct races_near *near,
+                                                   struct races_page *next, enum races_effect effect) {
+  if (f->runner->ignores) f->skipped++;
+  else if (is_word_access(f, t)) take_atomic(f, t, near, next);
+  else if (t->store) f->skipped++;
+  else compare_access(f, t, near, next, effect);
+}
+
 // Takes an access of an instruction. Returns false at a thread's first one, which is to be taken again then.
 static inline __attribute__((always_inline)) bool take_access(struct races_follower *f, struct taken *t) {
   struct races_runner *r = f->runner;
@@ -454,10 +473,9 @@ static inline __attribute__((always_inline)) bool take_access(struct races_follo
     bool number = !next && page->content && is_number(size);
     effect = number ? store_number(page->content + offset, size, t->value[0]) : store_value(page, next, offset, size, t->value);
   }
-  if (__builtin_expect(r->ignores || (t->atomic && f->happens_before && (t->store || f->words)), 0)) {
-    if (f->words && !r->ignores) take_atomic(f, t, near, next);
-    else f->skipped++;
-  } else if (!next && races_is_touched(near->touched->bytes[effect], offset, offset + size)) f->number++;
+  if (__builtin_expect(r->ignores || (t->atomic && f->happens_before && (t->store || f->words)), 0))
+    take_special(f, t, near, next, effect);
+  else if (!next && races_is_touched(near->touched->bytes[effect], offset, offset + size)) f->number++;
   else compare_access(f, t, near, next, effect);
   if (size == 8) track_call(f, t);
   return true;

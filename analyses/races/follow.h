@@ -22,11 +22,17 @@ struct races_code {
   uint64_t start, end;
 };
 
+// Code by address and without overlaps.
+struct races_code_list {
+  struct races_code *code;
+  size_t n;
+};
+
 // The addresses of a process: the pages to which they were last seen to lead.
 struct races_space {
   struct races_table pages;
-  struct races_code *code;  // whose accesses are atomic ones, whatever the instruction, by address
-  size_t ncode;
+  struct races_code_list atomic;  // whose accesses are atomic ones, whatever the instruction
+  struct races_code_list locking;  // whose atomic instructions access synchronization words
 };
 
 // Where a page of addresses leads for a thread in a segment.
@@ -61,6 +67,10 @@ struct races_runner {
 #define NEAR_PAGES 1024u
 #define MAX_STACKS ((uint32_t)1 << 20)
 
+// Whose atomic accesses make synchronization words: nobody's, those of the code of a space's lists, or all. The
+// values are those of Atomics in follower.go.
+enum races_atomics { RACES_NO_ATOMICS, RACES_CODE_ATOMICS, RACES_ALL_ATOMICS };
+
 // Why races_follow has stopped.
 enum races_stop { RACES_END, RACES_FOUND, RACES_FIRST, RACES_STRAY };
 
@@ -70,7 +80,7 @@ struct races_follower {
   bool values;           // the content of memory is followed
   bool happens_before;
   bool atomics;          // atomic instructions do not race with each other
-  bool words;            // what they access are synchronization words
+  enum races_atomics words;  // which of them access synchronization words
   uint64_t number;       // of the next access: how many the detector got
   uint64_t skipped;      // others
 
@@ -107,7 +117,7 @@ void races_free_runner(struct races_runner *r);
 void races_end_calls(struct races_runner *r);
 
 struct races_space *races_new_space(void);
-void races_set_code(struct races_space *s, const struct races_code *code, size_t n);
+void races_set_code(struct races_code_list *list, const struct races_code *code, size_t n);
 void races_free_space(struct races_space *s);
 bool races_space_page(const struct races_space *s, uint64_t number, uint64_t *page);
 void races_note_page(struct races_follower *f, struct races_space *s, uint64_t number, uint64_t page);

@@ -69,18 +69,42 @@ func (f *Follower) Close() {
 // SeparateAtomics says, under ScheduleRelative, that atomic instructions do not race with each other.
 func (f *Follower) SeparateAtomics() { f.c.atomics = true }
 
-// OrderByWords says, under HappensBefore, that bytes that an atomic instruction has accessed are
+// Atomics are accesses that make synchronization words of what they access. Each value has those of the
+// values before it.
+type Atomics int
+
+const (
+	NoAtomics Atomics = iota
+	// AtomicsOfCode are those that Space.SetAtomicCode names.
+	AtomicsOfCode
+	// AllAtomics are those and the ones of all atomic instructions.
+	AllAtomics
+)
+
+// OrderByWords says, under HappensBefore, that the bytes that some accesses have touched are
 // synchronization from then on: a load of them acquires, a store releases, and they do not race.
-func (f *Follower) OrderByWords() { f.c.words = true }
+func (f *Follower) OrderByWords(a Atomics) { f.c.words = uint32(a) }
 
-// Code is instructions from Start on, without End.
-type Code struct{ Start, End uint64 }
+// Code is instructions from Start on, without End. All of its accesses are meant, or, if Locking is set, those of atomic
+// instructions (with LOCK, and XCHG).
+type Code struct {
+	Start, End uint64
+	Locking    bool
+}
 
-// SetAtomicCode says, for OrderByWords, that accesses of a process by these instructions are atomic ones: of atomic
-// loads and stores that are plain ones in machine code.
+// SetAtomicCode says, for OrderByWords, which accesses of a process are atomic ones: all of code with atomic loads
+// and stores that are plain ones in machine code, and those of atomic instructions in other code.
 func (s *Space) SetAtomicCode(list []Code) {
-	list = joinCode(list)
-	C.races_set_code(s.c, (*C.struct_races_code)(unsafe.Pointer(unsafe.SliceData(list))), C.size_t(len(list)))
+	setCode(&s.c.atomic, list, false)
+	setCode(&s.c.locking, list, true)
+}
+
+func setCode(to *C.struct_races_code_list, list []Code, locking bool) {
+	var code []C.struct_races_code
+	for _, c := range joinCode(slices.DeleteFunc(slices.Clone(list), func(c Code) bool { return c.Locking != locking })) {
+		code = append(code, C.struct_races_code{C.uint64_t(c.Start), C.uint64_t(c.End)})
+	}
+	C.races_set_code(to, unsafe.SliceData(code), C.size_t(len(code)))
 }
 
 // joinCode lists the same code by address and without overlaps.

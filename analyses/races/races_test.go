@@ -409,8 +409,8 @@ func TestIntervals(t *testing.T) {
 
 // TestJoinCode: ranges that overlap or touch become one, whatever their order.
 func TestJoinCode(t *testing.T) {
-	got := joinCode([]Code{{30, 40}, {0, 10}, {5, 8}, {10, 12}, {35, 50}, {60, 61}})
-	if want := []Code{{0, 12}, {30, 50}, {60, 61}}; !slices.Equal(got, want) {
+	got := joinCode([]Code{{Start: 30, End: 40}, {Start: 0, End: 10}, {Start: 5, End: 8}, {Start: 10, End: 12}, {Start: 35, End: 50}, {Start: 60, End: 61}})
+	if want := []Code{{Start: 0, End: 12}, {Start: 30, End: 50}, {Start: 60, End: 61}}; !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
 }

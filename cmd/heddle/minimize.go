@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -24,7 +26,7 @@ type minimizeFlags struct {
 func (a *app) minimizeCommand() *cobra.Command {
 	var f minimizeFlags
 	c := &cobra.Command{
-		Use:   "minimize -o NEW [flags] TRACE",
+		Use:   "minimize [flags] TRACE",
 		Short: "Find the shortest schedule under which a recorded run fails",
 		Long: `Find the shortest schedule under which a recorded run fails in the same way: with
 as few context switches as can be found, and then as few stores that other threads
@@ -37,14 +39,14 @@ heddle replay follows to the same failure. The steps of that schedule are printe
 with source lines if the program has debug information. Ctrl-C ends the search and
 keeps the best so far.`,
 		Example: `  heddle record -o failing.trace --model tso --sched random --quantum 20 -- ./dekker
-  heddle minimize -o short.trace failing.trace
-  heddle replay short.trace`,
+  heddle minimize failing.trace
+  heddle replay failing-short.trace`,
 		Args: command.OneFile,
 		RunE: func(c *cobra.Command, args []string) error { return a.minimize(c.Context(), f, args[0]) },
 	}
 	flags := c.Flags()
 	flags.SortFlags = false
-	flags.StringVarP(&f.output, "output", "o", "", "write the trace of the shortest failing run to `FILE`")
+	flags.StringVarP(&f.output, "output", "o", "", "write the trace of the shortest failing run to `FILE`; TRACE's name with -short if not given")
 	flags.StringVar(&f.perfetto, "perfetto", "", "write a timeline of that run for ui.perfetto.dev to `FILE`")
 	flags.StringVar(&f.stdout, "stdout", "", "`FILE` with the right output: a run with another one fails")
 	flags.IntVar(&f.runs, "runs", 2000, "try at most `N` schedules; 0: no bound")
@@ -55,7 +57,8 @@ keeps the best so far.`,
 // minimize carries out `heddle minimize`.
 func (a *app) minimize(ctx context.Context, f minimizeFlags, path string) error {
 	if f.output == "" {
-		return command.ErrNoOutput.New()
+		ending := filepath.Ext(path)
+		f.output = strings.TrimSuffix(path, ending) + "-short" + ending
 	}
 	if f.runs < 0 {
 		return command.ErrFlag.New("runs", f.runs, "a whole number, not negative")

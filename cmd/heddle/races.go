@@ -42,9 +42,10 @@ different threads, at least one of them a write, that nothing orders. With
 by the order that its synchronization operations had in this run, which leaves the
 races that a schedule must order.
 
-The trace is one of heddle record --races. After -- a program is run, recorded
-and analysed at once; without -o its standard output goes to standard error, as
-standard output has the report. docs/races.md describes the report.
+The trace is one of heddle record --races; the run of another trace is replayed to
+see its accesses. After -- a program is run, recorded and analysed at once; without
+-o its standard output goes to standard error, as standard output has the report.
+docs/races.md describes the report.
 
 With --predict races that another order of the run's events has are searched for,
 too. Each is reported only if it happened when the program was run in that order. A
@@ -70,7 +71,7 @@ trace is one of heddle schedule record then.`,
 			if f.predicts {
 				return a.predictRaces(c.Context(), f, args[0], args[0])
 			}
-			return a.output().ExportTo(f.output, func(out io.Writer) error { return a.races(out, f, args[0], args[0]) })
+			return a.racesOfTrace(c.Context(), f, args[0])
 		},
 	}
 	flags := c.Flags()
@@ -86,7 +87,7 @@ trace is one of heddle schedule record then.`,
 func (f *racesFlags) define(flags *pflag.FlagSet) {
 	flags.StringVar(&f.mode, "mode", "hb", "`ORDER` of accesses: hb, by the program's synchronization, or schedule, as it was recorded")
 	flags.StringVar(&f.benign, "benign", string(racereport.Mark), "`ACTION` for races whose write changes nothing: keep them like others, mark or prune them")
-	flags.StringVar(&f.words, "atomic-words", string(racereport.AutoWords), "in mode hb, `RULE` for words of instructions with LOCK or XCHG: race, like others, or order, their accesses are synchronization; auto: order for programs in Go and Rust")
+	flags.StringVar(&f.words, "atomic-words", string(racereport.AutoWords), "in mode hb, `RULE` for words of instructions with LOCK or XCHG: race, like others; order, their accesses are synchronization; code, those of C++ code and of the libraries of OpenMP and oneTBB are; auto: order for programs in Go and Rust, code for others")
 	flags.BoolVar(&f.json, "json", false, "print JSON")
 	flags.IntVar(&f.limit, "limit", 0, "describe only the first `N` races; 0: all")
 	flags.BoolVar(&f.library, "library", false, "show races of the C library's own code, too")
@@ -113,12 +114,12 @@ func (f *racesFlags) options() (o racereport.Options, err error) {
 	}
 	switch o.Words {
 	case racereport.RaceWords, racereport.AutoWords:
-	case racereport.OrderWords:
+	case racereport.OrderWords, racereport.CodeWords:
 		if o.Order != races.HappensBefore {
 			return o, command.ErrFlag.New("atomic-words", f.words+" with --mode "+f.mode, "race, auto; mode hb orders by words")
 		}
 	default:
-		return o, command.ErrFlag.New("atomic-words", quote(f.words), "race, order, auto")
+		return o, command.ErrFlag.New("atomic-words", quote(f.words), "race, code, order, auto")
 	}
 	if f.limit < 0 {
 		return o, command.ErrFlag.New("limit", f.limit, "0 or more")
@@ -144,6 +145,28 @@ func (f *racesFlags) options() (o racereport.Options, err error) {
 	}
 	o.Rules, err = racereport.ReadRules(f.suppressions)
 	return o, err
+}
+
+// racesOfTrace reports the races of a trace. One without accesses is replayed, and analysed meanwhile.
+func (a *app) racesOfTrace(ctx context.Context, f racesFlags, path string) error {
+	missing, err := lacks(path, trace.Memory)
+	if err != nil {
+		return err
+	}
+	if !missing {
+		return a.output().ExportTo(f.output, func(out io.Writer) error { return a.races(out, f, path, path) })
+	}
+	o, err := f.options()
+	if err != nil {
+		return err
+	}
+	a.say("%s has no memory accesses: the run is replayed to record them", path)
+	live := racereport.NewLive(path, o)
+	defer live.Close()
+	if err := a.repeat(ctx, path, recordFlags{listener: live, races: true}); err != nil {
+		return err
+	}
+	return a.reportLive(f, live)
 }
 
 // races writes the report of a trace, which has a name for people.
@@ -192,6 +215,11 @@ func (a *app) racesOfProgram(ctx context.Context, flags *pflag.FlagSet, f racesF
 	if err != nil || !ended(result) {
 		return err
 	}
+	return a.reportLive(f, live)
+}
+
+// reportLive writes the report of a run that has ended.
+func (a *app) reportLive(f racesFlags, live *racereport.Live) error {
 	found, err := live.Report()
 	if err != nil {
 		return err

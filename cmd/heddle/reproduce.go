@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -42,17 +43,18 @@ var bugs = map[string]string{
 func (a *app) reproduceCommand() *cobra.Command {
 	var f reproduceFlags
 	c := &cobra.Command{
-		Use:   "reproduce -o SCHEDULE [flags] TRACE",
+		Use:   "reproduce [flags] TRACE",
 		Short: "Compute a schedule that makes a failure happen again, from branch traces",
 		Long: `Compute a schedule that makes a recorded failure happen again, from the branches of
-each core and the times of its threads (H3). Of the trace, which must have been
-recorded with --pt, it uses the branch traces and the context switches, and how the
-run ended: no values, no order of synchronization, no accesses to memory. Of a long
-run, --checkpoint has only the part after a checkpoint solved.
+each core and the times of its threads (H3). Of the trace it uses the branch traces
+(of heddle record --pt; the run of another trace is replayed to record them) and the
+context switches, and how the run ended: no values, no order of synchronization, no
+accesses to memory. Of a long run, --checkpoint has only the part after a checkpoint
+solved.
 
 The program is then run under the schedule; heddle replay --schedule does so again.`,
 		Example: `  heddle record --pt -o failing.trace --seed 3 -- ./program
-  heddle reproduce -o failing.schedule failing.trace
+  heddle reproduce failing.trace
   heddle replay --schedule failing.schedule failing.trace`,
 		Args: command.OneFile,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -62,7 +64,7 @@ The program is then run under the schedule; heddle replay --schedule does so aga
 	}
 	flags := c.Flags()
 	flags.SortFlags = false
-	flags.StringVarP(&f.output, "output", "o", "", "write the schedule to `FILE`")
+	flags.StringVarP(&f.output, "output", "o", "", "write the schedule to `FILE`; TRACE's name with .schedule if not given")
 	flags.StringVar(&f.bug, "bug", "auto", "`CLASS` of the failure: auto, assert, crash, deadlock, hang or output")
 	flags.StringVar(&f.stdout, "stdout", "", "`FILE` with the right output: printing something else is a failure")
 	flags.StringVar(&f.model, "model", "", "memory `MODEL`: sc, tso or pso; that of the recorded run if not given")
@@ -85,8 +87,6 @@ func (f *reproduceFlags) options() (h3.Options, error) {
 	o := h3.Options{Model: f.model, Encoding: f.encoding, Timeout: f.timeout, Shared: f.shared, Profile: f.profile, Symbolic: f.symbolic, Now: time.Now}
 	class, ok := bugs[f.bug]
 	switch {
-	case f.output == "":
-		return o, errNoScheduleFile.New()
 	case f.timeout < 0:
 		return o, command.ErrFlag.New("timeout", f.timeout, "a duration that is not negative, such as 90s; 0 means no limit")
 	case !ok:
@@ -117,6 +117,9 @@ func (f *reproduceFlags) options() (h3.Options, error) {
 
 // reproduce carries out `heddle reproduce`.
 func (a *app) reproduce(ctx context.Context, f reproduceFlags, path string) error {
+	if f.output == "" {
+		f.output = strings.TrimSuffix(path, ".trace") + ".schedule"
+	}
 	o, err := f.options()
 	if err != nil {
 		return err
@@ -148,7 +151,12 @@ func (a *app) reproduce(ctx context.Context, f reproduceFlags, path string) erro
 		limited, cancel = context.WithTimeout(ctx, f.timeout)
 		defer cancel()
 	}
-	r, err := h3.Open(limited, path)
+	with, remove, err := a.withBranches(limited, path)
+	if err != nil {
+		return err
+	}
+	defer remove()
+	r, err := h3.OpenWithBranches(limited, path, with)
 	if err != nil {
 		return err
 	}

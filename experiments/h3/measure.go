@@ -26,7 +26,7 @@ func (r *Recording) Size() (Size, error) {
 			}
 		}
 	}
-	t, err := trace.Open(r.file)
+	t, err := trace.Open(r.branches)
 	if err != nil {
 		return s, err
 	}

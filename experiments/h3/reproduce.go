@@ -97,9 +97,9 @@ func Encodings() []string { return []string{"heddle", "clap", "h3"} }
 
 // Recording is the part of a recording that is used.
 type Recording struct {
-	file    string
-	replay  *machine.Replay
-	profile *paths.Profile
+	file, branches string // the trace, and the one that has its branches
+	replay         *machine.Replay
+	profile        *paths.Profile
 	// begin is where the second thread is made, start where the trace is solved from. If the program makes
 	// it in a way that no symbolic trace begins with, begin is nil and withoutBegin is the reason.
 	begin, start *startPoint
@@ -113,7 +113,12 @@ type Recording struct {
 
 // Open reads a recording, and runs the program up to its second thread.
 func Open(ctx context.Context, file string) (*Recording, error) {
-	r := &Recording{file: file}
+	return OpenWithBranches(ctx, file, file)
+}
+
+// OpenWithBranches is Open for a recording without branches, which the trace of its replay has.
+func OpenWithBranches(ctx context.Context, file, branches string) (*Recording, error) {
+	r := &Recording{file: file, branches: branches}
 	var err error
 	if r.replay, err = machine.OpenProgram(file); err != nil {
 		return nil, err
@@ -133,7 +138,7 @@ func (r *Recording) readTrace(ctx context.Context) error {
 		return errDamaged.Wrap(damage, r.file, damage)
 	}
 	r.Failure, _ = r.replay.Recorded().Failure(nil)
-	t, err := trace.Open(r.file)
+	t, err := trace.Open(r.branches)
 	if err != nil {
 		return err
 	}
@@ -363,12 +368,20 @@ func (r *Recording) explainPath(err error) string {
 	return fmt.Sprintf("thread %d in %s, after %d instructions: %s", at.Thread, names.describePlace(at.PC), at.Instructions, names.describeAddresses(at.Err.Error()))
 }
 
+// failingStatus is the exit status of a run that failed by it, otherwise 0.
+func (r *Recording) failingStatus() int {
+	if result := r.replay.Recorded(); result.Outcome == machine.OutcomeExit {
+		return result.ExitCode
+	}
+	return 0
+}
+
 // buildTrace makes the symbolic trace.
 func (r *Recording) buildTrace(l *limiter, out *Outcome, o *Options, how traceOptions) error {
 	s := symtrace.Options{
 		Deadlock: out.Failure.Class == machine.FailureDeadlock, Hang: out.Failure.Class == machine.FailureHang,
 		Fault: out.Failure.Class == machine.FailureCrash, Faulting: how.faulting, WeakMemory: out.Model != model.SC, Output: o.Stdout,
-		Stop: l.isReached, NoGuesses: how.plain, Prefer: how.preferredValues(), Facts: how.known,
+		Status: r.failingStatus(), Stop: l.isReached, NoGuesses: how.plain, Prefer: how.preferredValues(), Facts: how.known,
 	}
 	if len(o.Shared) > 0 {
 		s.OnlyShared, s.Shared = true, r.start.names.variableRanges(o.Shared)

@@ -129,6 +129,7 @@ func newPass(image *Image, profile *paths.Profile, all map[arch.ThreadID]*paths.
 		symbolPlaces: map[string]symbolPlace{}, guesses: map[string]symbolic.Value{},
 		ownValues: map[string]symbolic.Value{}, startedThreads: map[arch.ThreadID]bool{}, connected: map[uint64]bool{},
 	}
+	b.outputDiffers = b.pool.Bool(false)
 	if o.MayShare != nil {
 		b.sharing.Only = func(addr uint64) bool { return addr >= ownMemory || o.MayShare(addr) }
 	}

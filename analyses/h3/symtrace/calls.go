@@ -120,7 +120,10 @@ func (w *threadExec) endInCall(c *functionCall) error {
 		w.endPath(Returned)
 	case Stop:
 		w.endPath(Returned)
-		if status := w.callArgument(1); c.Value == 1 && status.IsConst() && status.Value.Lo&0xff != 0 {
+		switch status := w.callArgument(1); {
+		case c.Value == 1 && !status.IsConst():
+			w.pass.status = status
+		case c.Value == 1 && status.Value.Lo&0xff != 0:
 			w.Ending = Failed
 		}
 	default:

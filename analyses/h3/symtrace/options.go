@@ -24,6 +24,8 @@ type Options struct {
 	// Output, if set, is the right output of the program: that it prints something else is the
 	// failure.
 	Output []byte
+	// Status, unless 0, is the exit status with which the program failed.
+	Status int
 	// WeakMemory adds a fence before the accesses of a system call: under SC it would do nothing.
 	WeakMemory bool
 	// NoGuesses has nothing guessed.

@@ -22,12 +22,12 @@ func (w *threadExec) compareOutput(format int) {
 	}
 	found := r.FindSubmatch(b.options.Output)
 	if found == nil {
-		b.outputDifferences = append(b.outputDifferences, b.pool.Bool(true))
+		b.outputDiffers = b.pool.Bool(true)
 		return
 	}
 	for i, p := range all {
 		if n := format + 1 + i; n <= len(argumentRegisters) && !p.Text {
-			b.outputDifferences = append(b.outputDifferences, w.argumentDiffers(n, p, string(found[i+1])))
+			b.outputDiffers = b.pool.Or(b.outputDiffers, w.argumentDiffers(n, p, string(found[i+1])))
 		}
 	}
 }
@@ -44,13 +44,4 @@ func (w *threadExec) argumentDiffers(n int, p printf.Argument, text string) *sym
 		value = uint64(signed)
 	}
 	return pool.Not(pool.Eq(pool.Extract(w.callArgument(n), 0, bits), pool.Word(value, bits)))
-}
-
-// differs is that the program prints something else than it should.
-func (b *pass) outputDiffers() *symbolic.Expr {
-	any := b.pool.Bool(false)
-	for _, d := range b.outputDifferences {
-		any = b.pool.Or(any, d)
-	}
-	return any
 }

@@ -64,7 +64,8 @@ type pass struct {
 	ownValues         map[string]symbolic.Value // value in the thread's own memory, which others may have changed
 	knownValues       map[symbolPlace][]uint64
 	faults            []fault
-	outputDifferences []*symbolic.Expr // ways to print something else
+	outputDiffers *symbolic.Expr // the program prints something else than it should
+	status        *symbolic.Expr // the exit status, unless it is known or the program does not exit
 }
 
 // objectAt finds the variable or piece of memory at an address.

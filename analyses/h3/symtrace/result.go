@@ -79,7 +79,10 @@ func (b *pass) addFailure(t *model.Trace) {
 		}
 	}
 	if b.options.Output != nil {
-		t.Bug = append(t.Bug, model.Condition{Expr: b.outputDiffers(), Thread: -1})
+		t.Bug = append(t.Bug, model.Condition{Expr: b.outputDiffers, Thread: -1})
+	}
+	if n := b.options.Status; n != 0 && b.status != nil {
+		t.Bug = append(t.Bug, model.Condition{Expr: b.pool.Eq(b.pool.Extract(b.status, 0, 8), b.pool.Word(uint64(n), 8)), Thread: -1})
 	}
 	for i := len(t.Path) - 1; i >= 0; i-- {
 		if w := b.threads[t.Path[i].Thread]; w.Ending == Failed {

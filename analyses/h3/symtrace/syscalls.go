@@ -87,8 +87,6 @@ func (w *threadExec) dispatchSyscall(number uint64, args *[6]uint64) error {
 		return w.timeCall(number, args)
 	case unix.SYS_POLL, unix.SYS_PPOLL, unix.SYS_SELECT, unix.SYS_PSELECT6:
 		return w.pollCall(number, args)
-	}
-	switch number {
 	case unix.SYS_RT_SIGRETURN:
 		return w.returnFromSignal()
 	case unix.SYS_FUTEX: // whether it waited is not known

@@ -33,8 +33,8 @@ func (m *maker) another(manifest []byte) (string, error) {
 	if m.o.Order == races.ScheduleRelative {
 		words = append(words, "--mode=schedule")
 	}
-	if m.o.Words == OrderWords {
-		words = append(words, "--atomic-words=order")
+	if m.o.Words == OrderWords || m.o.Words == CodeWords {
+		words = append(words, "--atomic-words="+string(m.o.Words))
 	}
 	if run.Sched.Policy != "" {
 		words = append(words, "--sched="+run.Sched.Policy)

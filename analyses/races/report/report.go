@@ -70,7 +70,7 @@ type Report struct {
 	// Mode is "hb" or "schedule", Benign as in Options.
 	Mode   string `json:"mode"`
 	Benign Benign `json:"benign"`
-	// Words are RaceWords or OrderWords, as they were in the end.
+	// Words are RaceWords, CodeWords or OrderWords, as they were in the end.
 	Words  Words         `json:"atomic_words"`
 	Counts stream.Counts `json:"counts"`
 	// Dynamic counts the races of Races, Static the entries.
@@ -280,13 +280,13 @@ func newMaker(name string, o Options) *maker {
 }
 
 func (m *maker) streamOptions() stream.Options {
-	o := stream.Options{Order: m.o.Order, Values: m.o.Benign != Keep, Words: m.o.Words == OrderWords, Repeats: m.o.Repeats, Race: m.found}
+	o := stream.Options{Order: m.o.Order, Values: m.o.Benign != Keep, Words: m.o.Words.atomics(), Repeats: m.o.Repeats, Race: m.found}
 	if m.o.Order != races.HappensBefore {
 		return o
 	}
 	o.AtomicCode = func(e *event.Mapping) []races.Code { return m.atomicFiles().codeIn(e) }
 	if m.o.Words == AutoWords {
-		o.WordsOf = func(file string) bool { return m.atomicFiles().synchronizeByAtomics(file) }
+		o.WordsOf = func(file string) races.Atomics { return m.atomicFiles().atomicsOf(file) }
 	}
 	return o
 }
@@ -638,8 +638,11 @@ func (m *maker) finish(description, end []byte) (*Report, error) {
 	for _, g := range m.order {
 		m.describeGroup(g)
 	}
-	if m.run.OrdersByWords() {
+	switch m.run.Words() {
+	case races.AllAtomics:
 		r.Words = OrderWords
+	case races.AtomicsOfCode:
+		r.Words = CodeWords
 	}
 	r.Counts = m.run.Counts()
 	for n := range r.Counts.Threads {

@@ -181,8 +181,11 @@ func (w *printer) summary() {
 	if r.Mode == "schedule" {
 		order = "the recorded order of synchronization operations"
 	}
-	if r.Words == OrderWords {
+	switch r.Words {
+	case OrderWords:
 		order += " and atomic words"
+	case CodeWords:
+		order += " and the atomic words of C++ code and of OpenMP's and oneTBB's libraries"
 	}
 	w.line("%s, %s, relative to %s",
 		number(uint64(r.Static), "race"), number(r.Dynamic, "instance"), order)

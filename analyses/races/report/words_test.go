@@ -232,13 +232,56 @@ func TestLanguages(t *testing.T) {
 func TestAtomicTypes(t *testing.T) {
 	bin := compile(t, "atomics.cc", "-lstdc++")
 	for words, want := range map[report.Words][]string{
-		report.OrderWords: {"unordered"}, report.AutoWords: {"flag", "message", "unordered"},
+		report.OrderWords: {"unordered"}, report.AutoWords: {"unordered"}, report.RaceWords: {"flag", "message", "unordered"},
 	} {
 		for _, engine := range []string{engines.Direct, engines.Unicorn} {
 			w := wordsRun{engine, 1, []string{bin}}
 			if got := racingVariables(w.report(t, words)); !slices.Equal(got, want) {
 				t.Errorf("engine %s, %s: races at %v, want %v", engine, words, got, want)
 			}
+		}
+	}
+}
+
+// TestReferenceCounts: the reference counts of C++'s library order the end of an object after all of its uses, also in
+// a program without debug information.
+func TestReferenceCounts(t *testing.T) {
+	bin := compile(t, "pointers.cc", "-g0", "-O2", "-pthread", "-lstdc++")
+	for words, want := range map[report.Words][]string{report.AutoWords: {"unordered"}, report.RaceWords: {"", "unordered"}} {
+		var found []string
+		for seed := range uint64(4) {
+			found = append(found, racingVariables((&wordsRun{engines.Auto, seed + 1, []string{bin}}).report(t, words))...)
+		}
+		slices.Sort(found)
+		if found = slices.Compact(found); !slices.Equal(found, want) {
+			t.Errorf("%s: races at %q, want %q", words, found, want)
+		}
+	}
+}
+
+// TestOpenMP: what the constructs of OpenMP order has no races by default, although the threads of its library wait
+// for each other by plain and atomic accesses, and what they do not order has.
+func TestOpenMP(t *testing.T) {
+	bin := compile(t, "openmp.c", "-O1", "-fopenmp")
+	for _, c := range []struct {
+		name string
+		want []string
+	}{
+		{"worksharing", nil}, {"exclusion", nil}, {"tasks", nil}, {"dependences", nil},
+		{"unguarded", []string{"total"}}, {"nowait", []string{"items"}}, {"untied", []string{"total"}},
+	} {
+		var found []string
+		for seed := range uint64(4) {
+			w := wordsRun{engines.Auto, seed + 1, []string{bin, c.name}}
+			r := w.report(t, report.AutoWords)
+			found = append(found, racingVariables(r)...)
+			if r.Words != report.CodeWords {
+				t.Errorf("%s: the words are treated as by %s", c.name, r.Words)
+			}
+		}
+		slices.Sort(found)
+		if found = slices.Compact(found); !slices.Equal(found, c.want) {
+			t.Errorf("%s: races at %v, want %v", c.name, found, c.want)
 		}
 	}
 }

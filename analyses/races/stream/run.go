@@ -44,13 +44,13 @@ type Options struct {
 	// operation of the schedule, under ScheduleRelative; nil: all are. The others order nothing and
 	// do not count in races.Instance.
 	Operation func(*event.Sync) bool
-	// Words says, under HappensBefore, that bytes that an atomic instruction has accessed are
-	// synchronization from then on (races.Follower.OrderByWords), and WordsOf, unless nil, that they
-	// are from the moment at which a process maps such a file.
-	Words bool
+	// Words says, under HappensBefore, which accesses make synchronization words
+	// (races.Follower.OrderByWords), and WordsOf, unless nil, which ones do from the moment at which a
+	// process maps such a file.
+	Words   races.Atomics
+	WordsOf func(file string) races.Atomics
 	// Repeats compares repeated accesses, which are omitted otherwise under HappensBefore.
 	Repeats bool
-	WordsOf func(file string) bool
 	// AtomicCode, unless nil, lists code of a file that a process maps whose accesses are
 	// atomic ones (races.Space.SetAtomicCode), where it is mapped. It is called if Words or WordsOf
 	// say so.
@@ -90,8 +90,8 @@ type Run struct {
 	byID      map[arch.ThreadID]*Thread
 	processes map[int32]*process
 	barriers  map[event.ObjectID]*barrier
-	current   *Thread // whose accesses come next, or nil
-	words     bool    // atomic instructions make synchronization words
+	current   *Thread       // whose accesses come next, or nil
+	words     races.Atomics // make synchronization words
 }
 
 func newRun(o Options) *Run {
@@ -100,19 +100,20 @@ func newRun(o Options) *Run {
 	if o.Repeats {
 		x.follower.CompareRepeats()
 	}
-	if o.Words {
-		x.orderByWords()
-	}
+	x.orderByWords(o.Words)
 	return x
 }
 
-func (x *Run) orderByWords() {
-	x.words = true
-	x.follower.OrderByWords()
+// orderByWords has some accesses, and those that do so already, make synchronization words.
+func (x *Run) orderByWords(a races.Atomics) {
+	if a > x.words {
+		x.words = a
+		x.follower.OrderByWords(a)
+	}
 }
 
-// OrdersByWords reports whether bytes that atomic instructions access are synchronization by now.
-func (x *Run) OrdersByWords() bool { return x.words }
+// Words are the accesses that make synchronization words by now.
+func (x *Run) Words() races.Atomics { return x.words }
 
 // checkSegments fails if races may be missing.
 func (x *Run) checkSegments() error {

@@ -120,10 +120,10 @@ func (x *Run) handleMapping(e *event.Mapping) error {
 		}
 	}
 	p.files = append(kept, *e)
-	if x.options.WordsOf != nil && !x.words && x.options.WordsOf(e.Name) {
-		x.orderByWords()
+	if x.options.WordsOf != nil && x.words < races.AllAtomics {
+		x.orderByWords(x.options.WordsOf(e.Name))
 	}
-	if x.words && x.options.AtomicCode != nil {
+	if x.words > races.NoAtomics && x.options.AtomicCode != nil {
 		old := slices.DeleteFunc(p.code, func(c races.Code) bool { return c.Start-uint64(e.Addr) < e.Size })
 		p.setAtomicCode(append(old, x.options.AtomicCode(e)...))
 	}
