@@ -101,6 +101,7 @@ type search struct {
 	mutexes  []arch.Addr       // that were found, in ascending order
 	drawn    [2]map[uint64]int // schedules of PCT2 and PCT3 for each number of points among which they draw
 	planner  planner
+	suspects []*schedule        // executions for points that failed: they are the next schedules
 	failures map[failureKey]int // places in the report's failures
 	report   Report
 	digest   string // of the undisturbed run

@@ -143,6 +143,11 @@ func (s *search) planBatch() (list []*schedule) {
 		size = s.outputs.serialRuns - first
 	}
 	for n := first; n < min(first+size, s.options.Schedules); n++ {
+		if n >= s.outputs.serialRuns && len(s.suspects) > 0 {
+			s.suspects[0].number = n
+			list, s.suspects = append(list, s.suspects[0]), s.suspects[1:]
+			continue
+		}
 		list = append(list, s.planSchedule(n))
 	}
 	return list

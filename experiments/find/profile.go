@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"maps"
 
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/guest/kernel"
@@ -133,11 +134,19 @@ func (s *search) numberOfProfiles(number int) int {
 	return min(number, 1+int(profiledInstructions/(1+s.length)))
 }
 
-// profile adds the points of the execution of a schedule.
+// fails reports whether the execution that is over failed.
+func (s *search) fails(stage *stage) (bool, error) {
+	_, failed, err := stage.failure(s.report.Accepted)
+	return failed || err == nil && s.outputs.isWrong(stage.stdout.Bytes()), err
+}
+
+// profile adds the points of the execution of a schedule. One that fails becomes a schedule of the search.
 func (s *search) profile(ctx context.Context, x *schedule) error {
 	stage := s.profiler
 	found := newSharing()
 	stage.profiled = found
+	plan := *x
+	plan.at = maps.Clone(x.at) // which grows
 	for second := range 2 {
 		if second == 1 {
 			found.beginSecond()
@@ -146,6 +155,13 @@ func (s *search) profile(ctx context.Context, x *schedule) error {
 		if err := stage.run(ctx, x); err != nil {
 			return err
 		}
+	}
+	failed, err := s.fails(stage)
+	if err != nil {
+		return err
+	}
+	if failed {
+		s.suspects = append(s.suspects, &plan)
 	}
 	if len(x.at) == len(s.points.at) {
 		s.most = max(s.most, stage.policy.Points())

@@ -3,7 +3,9 @@ package find
 import (
 	"bytes"
 	"context"
+	"regexp"
 	"slices"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -137,7 +139,15 @@ func (s *stage) functionAt(pc arch.Addr) string {
 	return places[0].Function
 }
 
-// isOwn reports whether an instruction is of the program's own file.
+// goLibrary matches the functions of Go's run-time and standard library: those of packages whose path does not begin
+// with the name of a host, and are not the program's.
+var goLibrary = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(archive|bufio|bytes|cmp|compress|container|context|crypto|database|debug|embed|encoding|` +
+		`errors|expvar|flag|fmt|go|hash|html|image|index|internal|io|iter|log|maps|math|mime|net|os|path|plugin|reflect|` +
+		`regexp|runtime|slices|sort|strconv|strings|structs|sync|syscall|testing|text|time|unicode|unique|unsafe|vendor|weak)(/[^.]*)?\.`)
+})
+
+// isOwn reports whether an instruction is of the program's own file, and not of Go's library.
 func (s *stage) isOwn(pc arch.Addr) bool {
 	own, known := s.own[pc]
 	if !known {
@@ -145,6 +155,7 @@ func (s *stage) isOwn(pc arch.Addr) bool {
 		places := process.Places(s.unwinder, arch.Regs{RIP: uint64(pc)}, 1)
 		if own = len(places) > 0 && places[0].Path == process.Executable(); own {
 			s.bias = places[0].Bias
+			own = !s.openFile(places[0].Path).IsGo() || !goLibrary().MatchString(places[0].Function)
 		}
 		s.own[pc] = own
 	}

@@ -33,6 +33,7 @@ type File struct {
 	codeEnds     []uint64 // ends of sections with code, ascending
 	dwarf        *dwarfInfo
 	linesApart   bool // dwarf is that of the separate debug file
+	isGo         bool
 }
 
 // Kind is the kind of a symbol.
@@ -102,10 +103,13 @@ func Open(path string) (*File, error) {
 // it from a separate debug file.
 func (f *File) HasOwnLines() bool { return f.dwarf != nil && !f.linesApart }
 
+// IsGo reports whether Go's linker made the file (package debug/buildinfo).
+func (f *File) IsGo() bool { return f.isGo }
+
 // NewFile reads the symbols of an ELF file. It does not read debug information, and
 // does not look for a separate debug file.
 func NewFile(e *ELF) *File {
-	f := &File{Layout: e.layout}
+	f := &File{Layout: e.layout, isGo: e.findSection(".go.buildinfo") != nil}
 	f.addSymbols(e)
 	if !e.hasSection(elf.SHT_SYMTAB) && !e.hasSection(elf.SHT_DYNSYM) {
 		f.addDynamicSymbols(e)
