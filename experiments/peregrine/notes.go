@@ -29,20 +29,21 @@ func newSourceLines(r *trace.Reader) (*sourceLines, error) {
 	return p, nil
 }
 
-// lineOf is the source line of an instruction, or its function, or empty.
+// lineOf is the source line of an instruction, or its function, or its place in the file; empty if it is in none.
 func (p *sourceLines) lineOf(pc arch.Addr) string {
 	for i := len(p.mappings) - 1; i >= 0; i-- {
 		m := &p.mappings[i]
 		if pc < m.Addr || uint64(pc-m.Addr) >= m.Size {
 			continue
 		}
+		at := m.Offset + uint64(pc-m.Addr)
 		f := p.openFile(m.Name)
-		if f == nil {
-			return ""
+		addr, ok := uint64(0), false
+		if f != nil {
+			addr, ok = f.Address(at)
 		}
-		addr, ok := f.Address(m.Offset + uint64(pc-m.Addr))
 		if !ok {
-			return ""
+			return fmt.Sprintf("%s, byte %#x", filepath.Base(m.Name), at)
 		}
 		if file, line, ok := f.Line(addr); ok {
 			return fmt.Sprintf("%s:%d", filepath.Base(file), line)
@@ -50,7 +51,7 @@ func (p *sourceLines) lineOf(pc arch.Addr) string {
 		if function, offset := f.FunctionAt(addr); function != nil {
 			return fmt.Sprintf("%s+%#x", function.Name(), offset)
 		}
-		return ""
+		return fmt.Sprintf("%s+%#x", filepath.Base(m.Name), addr)
 	}
 	return ""
 }
