@@ -71,6 +71,10 @@ type Axis struct {
 type Series struct {
 	Name   string  `json:"name"`
 	Points []Point `json:"points"`
+	// Of, unless nil, is the number of another series of a plot of lines or bars, with whose values these
+	// are to be compared, such as those that a paper reports: each is a diamond at the place of that series.
+	// They are after that series. A point without Y is a range between Low and High, of which one may be missing if it is open on that side.
+	Of *int `json:"of,omitempty"`
 }
 
 // Point is a value over X or, where there are categories, over the X-th of them.

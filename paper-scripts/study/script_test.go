@@ -16,7 +16,9 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/heddle-dmt/heddle/experiments/plots"
 	"github.com/heddle-dmt/heddle/experiments/sweep/table"
+	"github.com/heddle-dmt/heddle/paper-scripts/sheet"
 )
 
 // counting is a script whose only artefact counts how often its rows are measured.
@@ -31,7 +33,7 @@ type counting struct {
 func newCounting() *counting {
 	c := &counting{}
 	c.Script = Script{Name: "counting", Short: "Count", Progress: io.Discard, Artefacts: []Artefact{{
-		Name: "figure1", Title: "Figure 1: numbers", Plan: c.plan, Chart: &Chart{Y: "number", Columns: []string{"first", "second"}},
+		Name: "figure1", Title: "Figure 1: numbers", Plan: c.plan, Chart: &sheet.Chart{Kind: plots.Bars, Y: plots.Axis{Title: "number"}, Columns: []string{"first", "second"}},
 	}}}
 	return c
 }
@@ -117,7 +119,7 @@ func TestWrongCommandLines(t *testing.T) {
 	for args, says := range map[string]string{
 		"":                         "requires at least 1 arg",
 		"figure2":                  "invalid argument \"figure2\"",
-		"--format xml figure1":     "--format xml: one of text, csv, latex",
+		"--format xml figure1":     "--format xml: one of text, csv, latex, json",
 		"--stored --again figure1": "use one of them",
 		"--colour figure1":         "unknown flag: --colour",
 	} {
