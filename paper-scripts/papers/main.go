@@ -62,7 +62,7 @@ type options struct {
 func run(ctx context.Context, out, progress io.Writer, args []string) error {
 	o := &options{}
 	c := &cobra.Command{
-		Use:   "papers [flags] [PAPER|PAPER/TABLE]...",
+		Use:   "heddle papers [flags] [PAPER|PAPER/TABLE]...",
 		Short: "Measure all tables and figures of the papers, and make a report of them",
 		Long: `Measure the tables and figures of PEREGRINE, TERN, Frost and H3, all or those that are named, and make a
 report of them: report.html, one page that needs no other file, and report.pdf. Each has the paper's own

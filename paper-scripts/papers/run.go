@@ -1,12 +1,10 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -115,24 +113,16 @@ func (r *runner) call(ctx context.Context, t *task, stored bool) ([]*sheet.Sheet
 	c.Cancel = func() error { return c.Process.Signal(os.Interrupt) }
 	c.WaitDelay = 30 * time.Second
 	var out bytes.Buffer
-	messages, err := c.StderrPipe()
-	if err != nil {
-		return nil, err
-	}
-	c.Stdout = &out
-	if err := c.Start(); err != nil {
-		return nil, err
-	}
-	log := &bytes.Buffer{}
-	r.follow(t, io.TeeReader(messages, log))
-	err = c.Wait()
+	messages := &messages{row: func(done, of int) { r.progress.row(t, done, of) }}
+	c.Stdout, c.Stderr = &out, messages
+	err := c.Run()
 	if !stored {
-		if e := r.writeLog(t, log.Bytes()); e != nil && err == nil {
+		if e := r.writeLog(t, messages.log); e != nil && err == nil {
 			return nil, e
 		}
 	}
 	if err != nil {
-		if last := lastLines(log.String(), t.paper.Program+": "); last != "" {
+		if last := lastLines(string(messages.log), t.paper.Program+": "); last != "" {
 			err = errors.New(last)
 		}
 		return nil, err
@@ -165,16 +155,26 @@ func lastLines(log, name string) string {
 // rowMessage is a program's message that it begins a row.
 var rowMessage = regexp.MustCompile(`^([0-9]+) of ([0-9]+): `)
 
-// follow reads a program's messages, and shows how far it is.
-func (r *runner) follow(t *task, from io.Reader) {
-	lines := bufio.NewScanner(from)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		if m := rowMessage.FindStringSubmatch(lines.Text()); m != nil {
-			done, _ := strconv.Atoi(m[1])
-			of, _ := strconv.Atoi(m[2])
-			r.progress.row(t, done-1, of)
+// messages is what a program writes to standard error.
+type messages struct {
+	log  []byte
+	read int // bytes of the log that are of lines whose end is there
+	row  func(done, of int)
+}
+
+// Write keeps the text, and calls row for each line that says how far the program is.
+func (m *messages) Write(text []byte) (int, error) {
+	m.log = append(m.log, text...)
+	for {
+		line, _, found := bytes.Cut(m.log[m.read:], []byte("\n"))
+		if !found {
+			return len(text), nil
+		}
+		m.read += len(line) + 1
+		if found := rowMessage.FindSubmatch(line); found != nil {
+			done, _ := strconv.Atoi(string(found[1]))
+			of, _ := strconv.Atoi(string(found[2]))
+			m.row(done-1, of)
 		}
 	}
-	_, _ = io.Copy(io.Discard, from) // a line that is too long for the scanner
 }

@@ -11,9 +11,10 @@ import (
 )
 
 // The parts of documents that are made of results are between two such lines. The first one names a table and,
-// after it, the keys of the columns wanted, or none for all, each with another head if it has one:
+// after it, the keys of the columns wanted, or none for all, each with another head if it has one (_ for a space),
+// and the names of the rows wanted, if not all are:
 //
-//	<!-- begin: make papers peregrine/table4 program trace=thousands paper_trace -->
+//	<!-- begin: make papers peregrine/table4 program trace=in_thousands paper_trace rows:fft,radix -->
 //	<!-- end: make papers -->
 var part = regexp.MustCompile(`(?s)(<!-- begin: make papers ([a-z0-9]+)/([a-z0-9]+)((?: [^\n]*)?) -->\n)(.*?)(<!-- end: make papers -->)`)
 
@@ -53,31 +54,39 @@ type wanted struct {
 	name string
 }
 
-// wantedColumns reads the columns of a part: KEY, or KEY=HEAD with _ for spaces.
-func wantedColumns(s *sheet.Sheet, text string) (list []wanted, err error) {
-	if text == "" {
-		for i, c := range s.Head {
-			list = append(list, wanted{i, c.Name})
-		}
-		return list, nil
-	}
+// readWanted reads the columns of a part and the names of its rows; none are all.
+func readWanted(s *sheet.Sheet, text string) (list []wanted, rows []string, err error) {
 	for _, word := range strings.Fields(text) {
+		if names, found := strings.CutPrefix(word, "rows:"); found {
+			rows = strings.Split(names, ",")
+			continue
+		}
 		key, name, renamed := strings.Cut(word, "=")
 		at := slices.IndexFunc(s.Head, func(c table.Column) bool { return c.Key == key })
 		if at < 0 {
-			return nil, fmt.Errorf("the table has no column %s", key)
+			return nil, nil, fmt.Errorf("the table has no column %s", key)
 		}
 		if !renamed {
 			name = s.Head[at].Name
 		}
 		list = append(list, wanted{at, strings.ReplaceAll(name, "_", " ")})
 	}
-	return list, nil
+	for _, name := range rows {
+		if !slices.ContainsFunc(s.Rows, func(cells []string) bool { return cells[0] == name }) {
+			return nil, nil, fmt.Errorf("the table has no row %s", name)
+		}
+	}
+	if len(list) == 0 {
+		for i, c := range s.Head {
+			list = append(list, wanted{i, c.Name})
+		}
+	}
+	return list, rows, nil
 }
 
-// markdown is a table of some columns, with its notes of figures that are computed from it.
+// markdown is a table of some columns and rows.
 func markdown(s *sheet.Sheet, r *Result, columns string) (string, error) {
-	list, err := wantedColumns(s, columns)
+	list, rows, err := readWanted(s, columns)
 	if err != nil {
 		return "", err
 	}
@@ -102,6 +111,9 @@ func markdown(s *sheet.Sheet, r *Result, columns string) (string, error) {
 		return "---"
 	})
 	for _, row := range s.Rows {
+		if len(rows) > 0 && !slices.Contains(rows, row[0]) {
+			continue
+		}
 		line(func(c wanted) string { return row[c.at] })
 	}
 	if r.Size != "default" {

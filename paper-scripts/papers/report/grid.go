@@ -38,11 +38,11 @@ func (g *grid) fit() layout {
 
 // natural are the widths of columns whose cells are one line, but for heads, which are as wide as a word.
 func (g *grid) natural(size float64) (widths []vg.Length, total vg.Length) {
-	style, bold := styleOf(size, false), styleOf(size, true)
+	style := styleOf(size)
 	for i := range g.head {
 		var w vg.Length
-		for _, line := range wrap(bold, plain(g.head[i]), 22*vg.Millimeter) {
-			w = max(w, bold.Width(line))
+		for _, line := range wrap(style, plain(g.head[i]), 22*vg.Millimeter) {
+			w = max(w, style.Width(line)+vg.Points(size*boldShift))
 		}
 		for _, row := range g.rows {
 			w = max(w, style.Width(plain(row[i])))
@@ -88,12 +88,12 @@ func (d *document) grid(g *grid) {
 		return
 	}
 	l := g.fit()
-	head := l.lines(g.head, true)
+	head := l.lines(g.head)
 	d.need(l.height(head) + 2*l.line())
 	d.row(l, head, true)
 	most := int((pageHeight-2*pageMargin-l.height(head))/l.line()) - 1
 	for _, row := range g.rows {
-		for _, part := range split(l.lines(row, false), most) {
+		for _, part := range split(l.lines(row), most) {
 			if d.y-l.height(part) < pageMargin {
 				d.newPage()
 				d.row(l, head, true)
@@ -108,8 +108,8 @@ func (d *document) grid(g *grid) {
 func (l layout) line() vg.Length { return vg.Points(l.size * 1.25) }
 
 // lines are those of each cell of a row.
-func (l layout) lines(row []string, bold bool) (cells [][]string) {
-	style := styleOf(l.size, bold)
+func (l layout) lines(row []string) (cells [][]string) {
+	style := styleOf(l.size)
 	for i, text := range row {
 		cells = append(cells, wrap(style, plain(text), l.widths[i]-vg.Points(cellGap-1)))
 	}
@@ -144,7 +144,7 @@ func (l layout) height(cells [][]string) vg.Length {
 
 // row writes a row.
 func (d *document) row(l layout, cells [][]string, bold bool) {
-	style := styleOf(l.size, bold)
+	style := styleOf(l.size)
 	x := pageMargin
 	for i, lines := range cells {
 		at := vg.Point{X: x, Y: d.y}
@@ -154,7 +154,7 @@ func (d *document) row(l layout, cells [][]string, bold bool) {
 			at.X += l.widths[i] - vg.Points(cellGap)
 		}
 		for _, line := range lines {
-			d.page.FillText(style, at, line)
+			d.write(style, at, line, bold)
 			at.Y -= l.line()
 		}
 		x += l.widths[i]

@@ -13,8 +13,6 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgpdf"
 
-	stdfont "golang.org/x/image/font"
-
 	plotdraw "github.com/heddle-dmt/heddle/experiments/plots/draw"
 )
 
@@ -73,7 +71,7 @@ func (d *document) newPage() {
 
 func (d *document) footer() {
 	d.number++
-	style := styleOf(7, false)
+	style := styleOf(7)
 	style.XAlign = draw.XRight
 	d.page.FillText(style, vg.Point{X: pageWidth - pageMargin, Y: pageMargin / 2}, fmt.Sprint(d.number))
 }
@@ -85,14 +83,24 @@ func (d *document) need(height vg.Length) {
 	}
 }
 
-func styleOf(size float64, bold bool) draw.TextStyle {
+// styleOf is that of letters of a size, in points.
+func styleOf(size float64) draw.TextStyle {
 	f := font.From(plot.DefaultFont, vg.Points(size))
 	f.Variant = "Sans"
-	if bold {
-		f.Weight = stdfont.WeightBold
-	}
 	return draw.TextStyle{Color: color.Black, Font: f, Handler: plot.DefaultTextHandler, YAlign: draw.YTop}
 }
+
+// write writes a line at a point. Bold letters are written twice, because vgpdf cannot embed a bold font.
+func (d *document) write(style draw.TextStyle, at vg.Point, line string, bold bool) {
+	d.page.FillText(style, at, line)
+	if bold {
+		at.X += style.Font.Size * boldShift
+		d.page.FillText(style, at, line)
+	}
+}
+
+// boldShift is how far bold letters are wider, in parts of their size.
+const boldShift = 0.035
 
 // unusual are characters that the PDF's fonts, of Windows-1252, do not have, and others that it does not encode.
 var unusual = strings.NewReplacer("∧", "and", "∨", "or", "¬", "not ", "≤", "<=", "≥", ">=", "≠", "!=", "∘", ".", "×", "x", "→", "->", "‡", "*", "’", "'", "“", `"`, "”", `"`)
@@ -134,11 +142,11 @@ func wrap(style text.Style, content string, width vg.Length) (lines []string) {
 
 // paragraph writes a text.
 func (d *document) paragraph(content string, size float64, bold bool) {
-	style := styleOf(size, bold)
+	style := styleOf(size)
 	height := vg.Points(size * 1.3)
 	for _, line := range wrap(style, plain(content), textWidth) {
 		d.need(height)
-		d.page.FillText(style, vg.Point{X: pageMargin, Y: d.y}, line)
+		d.write(style, vg.Point{X: pageMargin, Y: d.y}, line, bold)
 		d.y -= height
 	}
 	d.y -= vg.Points(size * 0.4)
