@@ -6,7 +6,7 @@
 # make programs  the programs under study (docs/programs.md), into bin/programs
 # make servers the servers of docs/servers.md, whose packages it installs without starting them
 # make slurm   sweeps on a Slurm of four nodes that the test starts on this host, as root
-# make deb     a Debian package of heddle, into bin/deb
+# make deb     the Debian packages heddle and heddle-papers, into bin/deb
 # make strangers  every analysis over programs of Debian (docs/strangers.md), whose packages it installs
 # make papers  the papers' tables and figures in one report; PAPERS=--quick is less than 20 minutes
 # make bench   the ratios of docs/performance.md; BENCH=-write writes them there
@@ -61,7 +61,7 @@ servers: setup-servers build
 slurm: setup-slurm build
 	HEDDLE_SLURM=1 $(GOTEST) -timeout 40m -run OnSlurm -v $(FLAGS) ./experiments/slurm
 
-deb: setup-deb build
+deb: setup-deb build papers-programs
 	internal/setup/deb.sh bin/deb
 
 strangers: setup-strangers build

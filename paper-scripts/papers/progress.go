@@ -93,7 +93,11 @@ func (p *progress) finish(t *task, took time.Duration) {
 	p.done++
 	p.clear()
 	how := "done"
-	if t.result.Error != "" {
+	switch t.result.Error {
+	case "":
+	case errInterrupted.Error():
+		how = "interrupted"
+	default:
 		how = "failed: " + t.result.Error
 	}
 	fmt.Fprintf(p.to, "papers: %s %s, %.0f s; %s\n", t.name(), how, took.Seconds(), p.status())

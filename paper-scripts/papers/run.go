@@ -90,6 +90,9 @@ func (r *runner) do(ctx context.Context, t *task) {
 	began := time.Now()
 	t.result = &report.Result{Program: t.paper.Program, Artefacts: t.step.Artefacts, Size: r.size, Flags: t.flags}
 	sheets, err := r.call(ctx, t, r.stored)
+	if ctx.Err() != nil {
+		err = errInterrupted
+	}
 	if err != nil && !r.stored && ctx.Err() == nil {
 		t.result.Error = err.Error()
 		sheets, _ = r.call(ctx, t, true) // what there is of it

@@ -105,9 +105,12 @@ func (p *Plan) measureRows(ctx context.Context, o *Options, old *storedTable, fi
 		}
 		o.Say("%d of %d: %s", i+1, len(p.Rows), planned.Name)
 		cells, err := planned.Measure(ctx)
+		if ctx.Err() != nil { // what was measured until then, and any error, may be of runs that were cut off
+			return nil, ctx.Err()
+		}
 		if err != nil {
 			err = fmt.Errorf("%s: %w", planned.Name, err)
-			if ctx.Err() != nil || errors.Is(err, context.Canceled) {
+			if errors.Is(err, context.Canceled) {
 				return nil, err
 			}
 			o.Say("  %v", err)
