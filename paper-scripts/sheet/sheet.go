@@ -43,12 +43,12 @@ func New(name, title string, t *table.Table, pairs []Pair, chart *Chart) *Sheet 
 	for _, p := range pairs {
 		if t.Find(p.Ours) >= 0 && t.Find(p.Paper) >= 0 {
 			s.Pairs = append(s.Pairs, p)
-			named[p.Ours] = true
+			named[p.Ours], named[p.Paper] = true, true
 		}
 	}
 	for _, c := range t.Head {
-		if !named[c.Key] && t.Find("paper_"+c.Key) >= 0 {
-			s.Pairs = append(s.Pairs, Pair{Ours: c.Key, Paper: "paper_" + c.Key})
+		if paper := "paper_" + c.Key; !named[c.Key] && !named[paper] && t.Find(paper) >= 0 {
+			s.Pairs = append(s.Pairs, Pair{Ours: c.Key, Paper: paper})
 		}
 	}
 	return s

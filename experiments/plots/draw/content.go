@@ -69,7 +69,7 @@ func (pic *picture) addLines() {
 	ys := pic.values()
 	setRange(&pic.plot.X, xs, pic.X.Log, false)
 	setRange(&pic.plot.Y, ys, pic.Y.Log, true)
-	if len(xs) <= 12 { // the values themselves
+	if len(xs) <= 12 && areShort(xs) { // the values themselves
 		pic.plot.X.Tick.Marker = valueTicks(xs, pic.X.Log)
 	}
 	pic.addGround()
@@ -108,6 +108,11 @@ func (pic *picture) addLines() {
 		}
 	}
 	pic.noteAllMissing()
+}
+
+// areShort reports whether the labels of numbers have few characters, so that neighbours do not touch.
+func areShort(xs []float64) bool {
+	return !slices.ContainsFunc(xs, func(x float64) bool { return len(formatTick(x)) > 5 })
 }
 
 // closest is the least distance of two labels, as a part of the axis.

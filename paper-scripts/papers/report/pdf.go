@@ -167,15 +167,17 @@ func (d *document) contents(r *Report) {
 // table writes a table or figure.
 func (d *document) table(t *Table) error {
 	d.y -= vg.Points(8)
-	d.need(30 * vg.Millimeter)
+	f, err := newFigure(t)
+	if err != nil {
+		return err
+	}
+	d.need(f.height + 30*vg.Millimeter)
 	d.paragraph(t.Title, 11.5, true)
 	d.paragraph(t.Command+", or in the repository "+t.Run, 7.5, false)
 	if t.Error != "" {
 		d.paragraph("This step failed: "+t.Error, bodySize, true)
 	}
-	if err := d.figure(t); err != nil {
-		return err
-	}
+	d.figure(f)
 	g := &grid{}
 	for _, c := range t.Columns {
 		g.head, g.number = append(g.head, c.Name), append(g.number, c.Number)
@@ -205,28 +207,41 @@ func (d *document) table(t *Table) error {
 	return nil
 }
 
-// figure draws the plot of a figure, smaller if it does not fit on a page.
-func (d *document) figure(t *Table) error {
+// figure is a plot with the size that it has on a page.
+type figure struct {
+	pic    *plotdraw.Picture // nil if there is no plot
+	scale  float64
+	height vg.Length
+}
+
+// newFigure lays out the plot of a figure, smaller if it does not fit on a page.
+func newFigure(t *Table) (f figure, err error) {
 	if len(t.Rows) == 0 {
-		return nil
+		return f, nil
 	}
 	p, err := t.Plot()
 	if p == nil || err != nil {
-		return err
+		return f, err
 	}
-	pic, err := plotdraw.New(*p)
-	if err != nil {
-		return fmt.Errorf("%s: %w", t.ID(), err)
+	if f.pic, err = plotdraw.New(*p); err != nil {
+		return f, fmt.Errorf("%s: %w", t.ID(), err)
 	}
-	const room = pageHeight - 2*pageMargin - 25*vg.Millimeter
-	scale := min(1, float64(textWidth/pic.Width), float64(room/pic.Height))
-	height := pic.Height * vg.Length(scale)
-	d.need(height)
+	const room = pageHeight - 2*pageMargin - 35*vg.Millimeter
+	f.scale = min(1, float64(textWidth/f.pic.Width), float64(room/f.pic.Height))
+	f.height = f.pic.Height * vg.Length(f.scale)
+	return f, nil
+}
+
+// figure draws a plot.
+func (d *document) figure(f figure) {
+	if f.pic == nil {
+		return
+	}
+	d.need(f.height)
 	d.canvas.Push()
-	d.canvas.Translate(vg.Point{X: pageMargin, Y: d.y - height})
-	d.canvas.Scale(scale, scale)
-	pic.Draw(draw.Canvas{Canvas: d.canvas, Rectangle: vg.Rectangle{Max: vg.Point{X: pic.Width, Y: pic.Height}}})
+	d.canvas.Translate(vg.Point{X: pageMargin, Y: d.y - f.height})
+	d.canvas.Scale(f.scale, f.scale)
+	f.pic.Draw(draw.Canvas{Canvas: d.canvas, Rectangle: vg.Rectangle{Max: vg.Point{X: f.pic.Width, Y: f.pic.Height}}})
 	d.canvas.Pop()
-	d.y -= height + vg.Points(4)
-	return nil
+	d.y -= f.height + vg.Points(4)
 }

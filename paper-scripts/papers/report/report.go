@@ -57,7 +57,8 @@ type Report struct {
 type Table struct {
 	*sheet.Sheet
 	Program, Command, Run, Error string
-	// Columns are the sheet's with a column of ratios after each of the paper's that is compared.
+	// Columns are the sheet's that have a text in any row, with a column of ratios after each of the paper's that is
+	// compared.
 	Columns []table.Column
 	Rows    []Row
 	// Reasons are those that the rows refer to by their numbers, from 1 on.
@@ -115,7 +116,10 @@ func (p *Paper) table(r *Result, s *sheet.Sheet) *Table {
 			ratios[after] = append(ratios[after], pair)
 		}
 	}
-	for _, c := range s.Head {
+	for i, c := range s.Head {
+		if isEmpty(s, i) {
+			continue
+		}
 		t.Columns = append(t.Columns, c)
 		for _, pair := range ratios[c.Key] {
 			t.Columns = append(t.Columns, table.Column{Name: "ratio", Key: "ratio_" + pair.Ours, Number: true})
@@ -126,6 +130,11 @@ func (p *Paper) table(r *Result, s *sheet.Sheet) *Table {
 		t.Rows = append(t.Rows, p.row(r, t, row, ratios, used))
 	}
 	return t
+}
+
+// isEmpty reports whether no row has a text in a column.
+func isEmpty(s *sheet.Sheet, column int) bool {
+	return len(s.Rows) > 0 && !slices.ContainsFunc(s.Rows, func(cells []string) bool { return cells[column] != "" })
 }
 
 // sizeFlag is a size's, with a space.
@@ -141,6 +150,9 @@ func (p *Paper) row(r *Result, t *Table, row int, ratios map[string][]sheet.Pair
 	s := t.Sheet
 	var out Row
 	for i, c := range s.Head {
+		if isEmpty(s, i) {
+			continue
+		}
 		out.Cells = append(out.Cells, Cell{Text: s.Rows[row][i]})
 		for _, pair := range ratios[c.Key] {
 			compared, known := pair.Compare(s.Cell(row, pair.Ours), s.Cell(row, pair.Paper))
