@@ -29,10 +29,11 @@ type Reported struct {
 	// Of is the key of the drawn column whose values it is compared with, Paper that of the paper's.
 	Of    string `json:"of"`
 	Paper string `json:"paper"`
-	// Times takes percentages as factors. More is a column of ours of which the paper's value is more by so
-	// many percent.
-	Times bool   `json:"times,omitempty"`
-	More  string `json:"more,omitempty"`
+	// Times takes percentages as factors. More is a column of ours of which the paper's value is that many
+	// percent more, and Slower one of a speed at which the same takes that many percent more time.
+	Times  bool   `json:"times,omitempty"`
+	More   string `json:"more,omitempty"`
+	Slower string `json:"slower,omitempty"`
 	// OverPaper is the column of the paper's x coordinates of Points, and Scales are by how much the paper's
 	// coordinates are multiplied to have our units (0 is 1).
 	OverPaper string  `json:"over_paper,omitempty"`
@@ -140,21 +141,37 @@ func (r *Reported) value(s *Sheet, row int) (v Value, ok bool) {
 	if v, ok = Parse(s.Cell(row, r.Paper)); !ok {
 		return v, false
 	}
-	if r.Times || v.Percent && v.Number == nil {
+	if r.Times || v.Percent && v.Number == nil && r.More+r.Slower == "" {
 		v = v.asTimes()
 	}
-	if r.More != "" {
-		base := s.number(row, r.More)
+	if r.More != "" || r.Slower != "" {
+		base := s.number(row, r.More+r.Slower)
 		if base == nil {
 			return v, false
 		}
 		v.Percent = true
-		v = v.asTimes().scaled(*base)
+		v = v.asTimes()
+		if r.Slower != "" {
+			v = v.inverse()
+		}
+		v = v.scaled(*base)
 	}
 	if r.ScaleY != 0 {
 		v = v.scaled(r.ScaleY)
 	}
 	return v, true
+}
+
+// inverse is 1 over the value.
+func (v Value) inverse() Value {
+	v.Low, v.High = v.High, v.Low
+	for _, n := range []**float64{&v.Number, &v.Low, &v.High} {
+		if *n != nil {
+			quotient := 1 / **n
+			*n = &quotient
+		}
+	}
+	return v
 }
 
 func (v Value) scaled(by float64) Value {

@@ -158,6 +158,10 @@ func TestPlot(t *testing.T) {
 		t.Errorf("%+v", more)
 	}
 	s := sample()
+	s.Chart.Reported = []Reported{{Of: "plain", Paper: "paper_time", Slower: "plain"}}
+	if p, err = s.Plot(); err != nil || math.Abs(*p.Series[2].Points[0].Y-2/1.5) > 1e-9 || math.Abs(*p.Series[2].Points[1].Low-4/1.05) > 1e-9 || p.Series[2].Points[1].High != nil {
+		t.Errorf("%v: %+v", err, p)
+	}
 	s.Chart = &Chart{Kind: plots.Lines, Points: true, Over: "plain", Columns: []string{"more"}, Reported: []Reported{{Of: "more", OverPaper: "plain", Paper: "reported", ScaleX: 10, ScaleY: 2}}}
 	if p, err = s.Plot(); err != nil || len(p.Series) != 4 || p.Series[3].Points[0].X != 20 || *p.Series[3].Points[0].Y != 40 || *p.Series[3].Of != 0 {
 		t.Errorf("%v: %+v", err, p)

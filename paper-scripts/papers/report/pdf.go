@@ -182,7 +182,9 @@ func (d *document) table(t *Table) error {
 	for _, c := range t.Columns {
 		g.head, g.number = append(g.head, c.Name), append(g.number, c.Number)
 	}
-	g.head, g.number = append(g.head, "reasons"), append(g.number, false)
+	if t.HasReasons() {
+		g.head, g.number = append(g.head, "reasons"), append(g.number, false)
+	}
 	for _, row := range t.Rows {
 		var cells []string
 		for _, c := range row.Cells {
@@ -190,6 +192,10 @@ func (d *document) table(t *Table) error {
 				c.Text += "*"
 			}
 			cells = append(cells, c.Text)
+		}
+		if !t.HasReasons() {
+			g.rows = append(g.rows, cells)
+			continue
 		}
 		reasons := strings.Trim(strings.ReplaceAll(fmt.Sprint(row.Reasons), " ", ", "), "[]")
 		if len(row.Unexplained) > 0 {
@@ -201,7 +207,7 @@ func (d *document) table(t *Table) error {
 	for i, reason := range t.Reasons {
 		d.paragraph(fmt.Sprintf("%d. %s", i+1, reason), 7.5, false)
 	}
-	for _, note := range t.Notes {
+	for _, note := range t.Remarks() {
 		d.paragraph(note, 7.5, false)
 	}
 	return nil

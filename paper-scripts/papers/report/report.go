@@ -21,6 +21,9 @@ type Result struct {
 	// Size and Flags say how it was measured.
 	Size  string   `json:"size"`
 	Flags []string `json:"flags,omitempty"`
+	// Earlier is set if the rows were taken from a document that an earlier version's measurement was written into:
+	// they have only the columns that it had.
+	Earlier bool `json:"earlier,omitempty"`
 	// Error is why the step failed, or empty. Sheets then have the rows that there are.
 	Error  string         `json:"error,omitempty"`
 	Sheets []*sheet.Sheet `json:"sheets"`
@@ -130,6 +133,23 @@ func (p *Paper) table(r *Result, s *sheet.Sheet) *Table {
 		t.Rows = append(t.Rows, p.row(r, t, row, ratios, used))
 	}
 	return t
+}
+
+// Remarks are the notes, of which one that does not end a sentence goes on with the next one.
+func (t *Table) Remarks() (list []string) {
+	for _, note := range t.Notes {
+		if n := len(list); n > 0 && !strings.HasSuffix(list[n-1], ".") {
+			list[n-1] += " " + note
+			continue
+		}
+		list = append(list, note)
+	}
+	return list
+}
+
+// HasReasons reports whether a row has a reason, or lacks one.
+func (t *Table) HasReasons() bool {
+	return slices.ContainsFunc(t.Rows, func(r Row) bool { return len(r.Reasons)+len(r.Unexplained) > 0 })
 }
 
 // isEmpty reports whether no row has a text in a column.
