@@ -6,8 +6,8 @@
 //	heddle papers peregrine/table4 frost
 //
 // configs/papers.yaml lists the steps: each is a call of a program under paper-scripts, which stores its rows as they
-// are finished. Steps run side by side, but for those that measure the host's time; one that fails does not stop the
-// others.
+// are finished. Steps that measure the host's time run alone, all others side by side; one that fails does not stop
+// the others.
 package main
 
 import (
@@ -106,7 +106,7 @@ func (o *options) size() string {
 	return sizeDefault
 }
 
-// check returns what is wrong with the command line.
+// check returns the first error of the command line.
 func (o *options) check() error {
 	switch {
 	case o.quick && o.paper:

@@ -15,7 +15,7 @@ import (
 
 const top = "../.."
 
-// The documents have what the results give.
+// The documents agree with the results.
 func TestDocumentsAreCurrent(t *testing.T) {
 	texts, err := updateDocuments(top)
 	if err != nil {
@@ -193,7 +193,7 @@ func TestInterruption(t *testing.T) {
 	}
 }
 
-// The time left is what the plan gives in ratio to what was measured.
+// The time left is the plan's estimate in ratio to the measured times.
 func TestTimeLeft(t *testing.T) {
 	seconds := map[string]float64{sizeQuick: 10}
 	x := &paper{Program: "p"}
@@ -241,7 +241,7 @@ func TestWrongCommandLines(t *testing.T) {
 	}
 }
 
-// Results are kept in place of those of the same step, and those that failed are not.
+// Results replace the earlier ones of the same step, unless the step failed.
 func TestKeepResults(t *testing.T) {
 	root := t.TempDir()
 	x := &paper{Program: "first"}

@@ -74,7 +74,7 @@ func (p *paper) has(s *step, wanted []string) bool {
 	return slices.ContainsFunc(s.Artefacts, func(a string) bool { return slices.Contains(wanted, p.Program+"/"+a) })
 }
 
-// load reads the plan and checks that what is wanted is in it.
+// load reads the plan and checks that everything wanted is in it.
 func load(root string, wanted []string) (*plan, error) {
 	p := &plan{}
 	f, err := yamlfile.Load(filepath.Join(root, planFile), p)

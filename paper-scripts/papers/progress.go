@@ -104,7 +104,7 @@ func (p *progress) finish(t *task, took time.Duration) {
 	p.showLine()
 }
 
-// left estimates the time left from what steps took so far, in ratio to the plan's.
+// left estimates the time left from the times of the finished steps, in ratio to the plan's.
 func (p *progress) left() time.Duration {
 	scale := 1.0
 	if p.estimated > 0 {

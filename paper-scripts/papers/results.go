@@ -43,7 +43,7 @@ func readResultsFile(file string) (list []*report.Result, err error) {
 	return list, nil
 }
 
-// keepResults puts the results of tasks in place of those of the same steps. Those that failed are left out.
+// keepResults replaces the stored results of the steps that did not fail.
 func keepResults(root string, tasks []*task) error {
 	byProgram := map[string][]*report.Result{}
 	for _, t := range tasks {
@@ -112,7 +112,7 @@ func updateDocuments(root string) (texts map[string]string, err error) {
 	return texts, nil
 }
 
-// writeDocuments writes the documents whose parts are no longer what the results have.
+// writeDocuments writes the documents whose parts differ from the results.
 func writeDocuments(root string, out io.Writer) error {
 	texts, err := updateDocuments(root)
 	if err != nil {

@@ -53,7 +53,7 @@ func (p *plan) tasks(size string, wanted []string) (list []*task) {
 
 func (t *task) name() string { return t.paper.name(t.step) }
 
-// runAll does all tasks: first those that may run side by side, then one by one those that measure the host's
+// runAll does all tasks: first side by side all that may, then one by one the others, which measure the host's
 // time. A task that fails does not stop the others.
 func (r *runner) runAll(ctx context.Context, tasks []*task) error {
 	r.progress.begin(tasks, r.parallel)
@@ -95,7 +95,7 @@ func (r *runner) do(ctx context.Context, t *task) {
 	}
 	if err != nil && !r.stored && ctx.Err() == nil {
 		t.result.Error = err.Error()
-		sheets, _ = r.call(ctx, t, true) // what there is of it
+		sheets, _ = r.call(ctx, t, true) // the rows that are stored
 	} else if err != nil {
 		t.result.Error = err.Error()
 	}
@@ -103,7 +103,7 @@ func (r *runner) do(ctx context.Context, t *task) {
 	r.progress.finish(t, time.Since(began))
 }
 
-// call runs the program of a step and reads its tables; stored leaves it at what is stored. The program's
+// call runs the program of a step and reads its tables; stored prints the stored rows alone. The program's
 // messages go to a log.
 func (r *runner) call(ctx context.Context, t *task, stored bool) ([]*sheet.Sheet, error) {
 	args := []string{"--format", "json", "--store", filepath.Join(r.store, t.paper.Program)}
@@ -158,7 +158,7 @@ func lastLines(log, name string) string {
 // rowMessage is a program's message that it begins a row.
 var rowMessage = regexp.MustCompile(`^([0-9]+) of ([0-9]+): `)
 
-// messages is what a program writes to standard error.
+// messages is the text that a program writes to standard error.
 type messages struct {
 	log  []byte
 	read int // bytes of the log that are of lines whose end is there

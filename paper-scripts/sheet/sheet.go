@@ -1,5 +1,5 @@
 // Package sheet has the results of a paper's table or figure as data: the cells with the paper's own
-// beside them, what is to be compared, and the plot.
+// beside them, the pairs of columns to compare, and the plot.
 //
 // The programs under paper-scripts print sheets as JSON (--format json); paper-scripts/papers makes its
 // report and parts of the documents from sheets alone, and runs nothing for them.
@@ -54,7 +54,7 @@ func New(name, title string, t *table.Table, pairs []Pair, chart *Chart) *Sheet 
 	return s
 }
 
-// Table is the sheet without what is compared.
+// Table is the sheet without pairs and chart.
 func (s *Sheet) Table() *table.Table {
 	return &table.Table{Head: s.Head, Rows: s.Rows, Notes: s.Notes}
 }

@@ -114,7 +114,7 @@ func sample() *Sheet {
 	})
 }
 
-// Pairs are those of names and those that are named, if the table has them; what is written is read again.
+// Pairs are found by the names of columns, or named, if the table has them; a sheet that is written can be read.
 func TestSheet(t *testing.T) {
 	s := sample()
 	if want := []Pair{{Ours: "more", Paper: "reported"}, {Ours: "time", Paper: "paper_time"}}; !reflect.DeepEqual(s.Pairs, want) {
@@ -138,7 +138,7 @@ func TestSheet(t *testing.T) {
 	}
 }
 
-// What was not measured has no number, ranges of the paper's have their ends, and values far apart a logarithmic axis.
+// A missing value has no number, ranges of the paper's have their ends, and values far apart a logarithmic axis.
 func TestPlot(t *testing.T) {
 	p, err := sample().Plot()
 	if err != nil {

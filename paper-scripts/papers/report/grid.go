@@ -53,7 +53,7 @@ func (g *grid) natural(size float64) (widths []vg.Length, total vg.Length) {
 	return widths, total
 }
 
-// narrowed takes what is too much from the widest columns, which become equally wide.
+// narrowed takes the excess from the widest columns, which become equally wide.
 func (g *grid) narrowed(size float64, widths []vg.Length, total vg.Length) []vg.Length {
 	least := vg.Points(size * 4)
 	for total > textWidth {
@@ -116,7 +116,7 @@ func (l layout) lines(row []string) (cells [][]string) {
 	return cells
 }
 
-// split cuts a row that is higher than a page into parts of at most so many lines.
+// split cuts a row that is higher than a page into parts with a number of lines at most.
 func split(cells [][]string, most int) (parts [][][]string) {
 	for {
 		part, rest := make([][]string, len(cells)), make([][]string, len(cells))

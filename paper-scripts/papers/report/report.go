@@ -14,7 +14,7 @@ import (
 	"github.com/heddle-dmt/heddle/paper-scripts/sheet"
 )
 
-// Result is what a step of a paper's program has made.
+// Result has the tables that a step of a paper's program has made.
 type Result struct {
 	Program   string   `json:"program"`
 	Artefacts []string `json:"artefacts"`
@@ -64,7 +64,7 @@ type Table struct {
 	// compared.
 	Columns []table.Column
 	Rows    []Row
-	// Reasons are those that the rows refer to by their numbers, from 1 on.
+	// Reasons are numbered from 1 on; rows refer to them.
 	Reasons []string
 }
 
@@ -247,7 +247,7 @@ func (r *Report) Failures() (list []string) {
 	return list
 }
 
-// Explanation says what the report's columns mean.
+// Explanation describes the report's columns.
 func (r *Report) Explanation() string {
 	return "Ratio is our value in times of the paper's or, where the paper gives a range, of the nearer end of it. " +
 		"Ratios above 2 or below 0.5, and words that differ, are marked, and the numbers in the last column are those of the reasons below the table. " +

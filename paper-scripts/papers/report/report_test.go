@@ -43,7 +43,7 @@ func sample() *Report {
 	}}}
 }
 
-// A ratio is right of the paper's value; what differs has its reason, or is counted as without one.
+// A ratio is right of the paper's value; a value that differs has its reason, or is counted as without one.
 func TestTables(t *testing.T) {
 	tables := sample().Papers[0].Tables()
 	if len(tables) != 3 {
@@ -74,7 +74,7 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// The page is well formed, has no reference to another file, and has what cells have as text.
+// The page is well formed, has no reference to another file, and has the texts of the cells.
 func TestHTML(t *testing.T) {
 	var b bytes.Buffer
 	if err := sample().WriteHTML(&b); err != nil {
