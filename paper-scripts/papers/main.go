@@ -79,7 +79,7 @@ and the exit status is 1.`,
 	}
 	f := c.Flags()
 	f.BoolVar(&o.quick, "quick", false, "fewer and smaller runs: less than 20 minutes on two cores")
-	f.BoolVar(&o.paper, "paper", false, "as many and as large runs as the papers have: a day")
+	f.BoolVar(&o.paper, "paper", false, "as many and as large runs as the papers have: many hours")
 	f.StringVar(&o.store, "store", "", "`FOLDER` of results, logs and the report (default results/papers/SIZE)")
 	f.StringVarP(&o.output, "output", "o", "", "`FILE` of the report, whose name ends in .html; the PDF is beside it (default report.html in the folder of results)")
 	f.IntVar(&o.parallel, "parallel", runtime.NumCPU(), "`N` steps at the same time")
