@@ -46,7 +46,7 @@ for program in peregrine tern frost h3; do
   mkdir -p "$papers/usr/share/heddle/configs"
   cp -r "configs/$program" "$papers/usr/share/heddle/configs/"
 done
-install -m 644 configs/papers.yaml "$papers/usr/share/heddle/configs/"
+cp -r configs/papers "$papers/usr/share/heddle/configs/"
 install -d "$papers/usr/share/doc/heddle-papers"
 copyright >"$papers/usr/share/doc/heddle-papers/copyright"
 cp "$doc/changelog.Debian.gz" "$papers/usr/share/doc/heddle-papers/"

@@ -5,7 +5,7 @@
 //	heddle papers --quick
 //	heddle papers peregrine/table4 frost
 //
-// configs/papers.yaml lists the steps: each is a call of a program under paper-scripts, which stores its rows as they
+// configs/papers/steps.yaml lists the steps: each is a call of a program under paper-scripts, which stores its rows as they
 // are finished. Steps that measure the host's time run alone, all others side by side; one that fails does not stop
 // the others.
 package main

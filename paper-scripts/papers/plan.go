@@ -12,7 +12,7 @@ import (
 )
 
 // planFile is the list of steps, from the root of the repository or of the installed files.
-const planFile = "configs/papers.yaml"
+const planFile = "configs/papers/steps.yaml"
 
 // plan is the content of planFile.
 type plan struct {

@@ -48,11 +48,11 @@ func Number(t *testing.T, cell string) float64 {
 	return v
 }
 
-// InPlan checks that configs/papers.yaml has each table and figure of a script, and no other of it. The test is in
+// InPlan checks that configs/papers/steps.yaml has each table and figure of a script, and no other of it. The test is in
 // the script's folder.
 func InPlan(t *testing.T, s *study.Script) {
 	t.Helper()
-	text, err := os.ReadFile("../../configs/papers.yaml")
+	text, err := os.ReadFile("../../configs/papers/steps.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,6 +79,6 @@ func InPlan(t *testing.T, s *study.Script) {
 	slices.Sort(planned)
 	slices.Sort(known)
 	if !slices.Equal(planned, known) {
-		t.Errorf("configs/papers.yaml has %v, and the script %v", planned, known)
+		t.Errorf("configs/papers/steps.yaml has %v, and the script %v", planned, known)
 	}
 }
