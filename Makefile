@@ -6,8 +6,9 @@
 # make programs  the programs under study (docs/programs.md), into bin/programs
 # make servers the servers of docs/servers.md, whose packages it installs without starting them
 # make slurm   sweeps on a Slurm of four nodes that the test starts on this host, as root
-# make deb     a Debian package of heddle, into bin/deb
+# make deb     the Debian packages heddle and heddle-papers, into bin/deb
 # make strangers  every analysis over programs of Debian (docs/strangers.md), whose packages it installs
+# make papers  the papers' tables and figures in one report; PAPERS=--quick is less than 20 minutes
 # make bench   the ratios of docs/performance.md; BENCH=-write writes them there
 # make check   format, vet, static analysis and tests; fails if they leave the tree changed
 # make man     man pages of all commands, into bin/man/man1
@@ -24,7 +25,7 @@ TESTS = ./...
 ON_UNICORN = ./cmd/heddle ./internal/machine/... ./internal/e2e ./guest/programs/conformance ./memmodel/... ./recorder/...
 GOTEST = HEDDLE_BIN=$(CURDIR)/bin/heddle internal/setup/still.sh $(GO) test
 
-.PHONY: help build man demo programs quick test long servers slurm strangers deb bench check clean setup-build setup-demo setup-test setup-servers setup-slurm setup-strangers setup-deb
+.PHONY: help build man demo programs quick test long servers slurm strangers deb papers papers-programs bench check clean setup-build setup-demo setup-test setup-servers setup-slurm setup-strangers setup-deb
 
 build: setup-build
 	$(GO) build -o bin/ ./cmd/heddle ./cmd/heddle-plot
@@ -60,11 +61,19 @@ servers: setup-servers build
 slurm: setup-slurm build
 	HEDDLE_SLURM=1 $(GOTEST) -timeout 40m -run OnSlurm -v $(FLAGS) ./experiments/slurm
 
-deb: setup-deb build
+deb: setup-deb build papers-programs
 	internal/setup/deb.sh bin/deb
 
 strangers: setup-strangers build
 	$(GO) run ./paper-scripts/strangers
+
+# The programs' digests decide which stored rows are still theirs, so they have no version of the repository in them.
+papers-programs: setup-build
+	$(GO) build -buildvcs=false -o bin/heddle-papers ./paper-scripts/papers
+	$(GO) build -buildvcs=false -o bin/papers/ ./paper-scripts/peregrine ./paper-scripts/tern ./paper-scripts/frost ./paper-scripts/h3
+
+papers: setup-test papers-programs
+	bin/heddle-papers $(PAPERS)
 
 bench: setup-test build
 	HEDDLE_BIN=$(CURDIR)/bin/heddle GO=$(GO) $(GO) run ./internal/bench $(BENCH)

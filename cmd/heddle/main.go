@@ -282,6 +282,7 @@ func (a *app) commands(args []string) (all []*cobra.Command) {
 		{"races", a.racesCommand},
 		{"syscalls", a.syscallsCommand},
 		{"calibrate", a.calibrateCommand},
+		{"papers", a.papersCommand},
 		{"doctor", a.doctorCommand},
 		{"version", a.versionCommand},
 		{"man", a.manCommand},

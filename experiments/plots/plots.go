@@ -7,12 +7,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 
 	"github.com/heddle-dmt/heddle/internal/errs"
+	"github.com/heddle-dmt/heddle/internal/ownprogram"
 )
 
 var (
@@ -71,6 +70,10 @@ type Axis struct {
 type Series struct {
 	Name   string  `json:"name"`
 	Points []Point `json:"points"`
+	// Of, unless nil, is the number of another series of a plot of lines or bars, with whose values these
+	// are to be compared, such as those that a paper reports: each is a diamond at the place of that series.
+	// They are after that series. A point without Y is a range between Low and High, of which one may be missing if it is open on that side.
+	Of *int `json:"of,omitempty"`
 }
 
 // Point is a value over X or, where there are categories, over the X-th of them.
@@ -97,7 +100,7 @@ func Draw(p Plot, files []string) error {
 		return errDraw.Wrap(err, strings.Join(files, ", "))
 	}
 	var stderr bytes.Buffer
-	cmd := exec.Command(findProgram())
+	cmd := exec.Command(ownprogram.Find(Program))
 	cmd.Stdin, cmd.Stderr = bytes.NewReader(text), &stderr
 	err = cmd.Run()
 	var exit *exec.ExitError
@@ -117,19 +120,6 @@ func (r reason) Error() string { return string(r) }
 
 // IsInstalled reports whether the program can be found.
 func IsInstalled() bool {
-	_, err := exec.LookPath(findProgram())
+	_, err := exec.LookPath(ownprogram.Find(Program))
 	return err == nil
-}
-
-// findProgram looks where errProgram says.
-func findProgram() string {
-	if self, err := os.Executable(); err == nil {
-		dir := filepath.Dir(self)
-		for _, path := range []string{filepath.Join(dir, Program), filepath.Join(dir, "../lib/heddle", Program)} {
-			if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
-				return path
-			}
-		}
-	}
-	return Program
 }

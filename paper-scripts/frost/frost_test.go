@@ -5,6 +5,8 @@ import (
 	"encoding/csv"
 	"slices"
 	"testing"
+
+	"github.com/heddle-dmt/heddle/paper-scripts/study/studytest"
 )
 
 // rows runs the script and returns its output without the head.
@@ -44,3 +46,5 @@ func TestTables(t *testing.T) {
 		}
 	}
 }
+
+func TestAllAreInThePlan(t *testing.T) { studytest.InPlan(t, newScript()) }

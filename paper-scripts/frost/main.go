@@ -14,6 +14,8 @@ package main
 import (
 	"github.com/spf13/pflag"
 
+	"github.com/heddle-dmt/heddle/experiments/plots"
+	"github.com/heddle-dmt/heddle/paper-scripts/sheet"
 	"github.com/heddle-dmt/heddle/paper-scripts/study"
 )
 
@@ -26,23 +28,46 @@ func main() { newScript().Main(defineFlags) }
 func newScript() *study.Script {
 	return &study.Script{Name: "frost", Short: "Measure Frost's tables 1 to 3 and figures 4 to 7", Artefacts: []study.Artefact{
 		{Name: "table1", Title: "Table 1: outcomes of epochs", Measure: planTable1},
-		{Name: "table2", Title: "Table 2: data race detection and survival", Config: "configs/frost/table2.yaml", Plan: plan(table2)},
-		{Name: "table3", Title: "Table 3: data race detection coverage", Config: "configs/frost/table3.yaml", Plan: plan(planTable3)},
+		{
+			Name: "table2", Title: "Table 2: data race detection and survival", Config: "configs/frost/table2.yaml", Plan: plan(table2),
+			Pairs: []sheet.Pair{{Ours: "outcomes", Paper: "paper_outcome"}, {Ours: "survived", Paper: "paper_survived"}, {Ours: "detected", Paper: "paper_survived"}},
+		},
+		{
+			Name: "table3", Title: "Table 3: data race detection coverage", Config: "configs/frost/table3.yaml", Plan: plan(planTable3),
+			Pairs: []sheet.Pair{
+				{Ours: "harmful_traditional", Paper: "paper_harmful"},
+				{Ours: "benign_traditional", Paper: "paper_benign"},
+				{Ours: "benign_frost", Paper: "paper_benign_frost"},
+			},
+		},
 		{
 			Name: "figure4", Title: "Figure 4: execution time on 8 cores", Config: figures, Plan: plan(planFigure4),
-			Chart: &study.Chart{Y: "virtual time, ms", Columns: []string{"plain", "frost"}},
+			Chart: &sheet.Chart{
+				Kind: plots.Bars, Y: plots.Axis{Title: "virtual time [ms]"}, Columns: []string{"plain", "frost"},
+				Reported: []sheet.Reported{{Of: "frost", Paper: "paper_overhead", More: "plain"}},
+			},
 		},
 		{
 			Name: "figure5", Title: "Figure 5: energy on 8 cores, by a model", Config: figures, Plan: plan(planFigure5),
-			Chart: &study.Chart{Y: "energy, in ms of full load", Columns: []string{"plain", "frost"}},
+			Chart: &sheet.Chart{
+				Kind: plots.Bars, Y: plots.Axis{Title: "energy [ms of full load]"}, Columns: []string{"plain", "frost"},
+				Reported: []sheet.Reported{{Of: "frost", Paper: "paper_overhead", More: "plain"}},
+			},
 		},
 		{
 			Name: "figure6", Title: "Figure 6: throughput on 32 cores", Config: figures, Plan: plan(planFigure6),
-			Chart: &study.Chart{Y: "times that of one thread", Columns: []string{"plain", "frost"}},
+			Chart: &sheet.Chart{
+				Kind: plots.Lines, Over: "threads", X: plots.Axis{Title: "threads"}, Y: plots.Axis{Title: "scans of the folder [1/ms of virtual time]"},
+				Columns: []string{"plain", "frost"}, Reported: []sheet.Reported{{Of: "frost", Paper: "paper_overhead", Slower: "plain"}},
+			},
 		},
 		{
 			Name: "figure7", Title: "Figure 7: work of all replicas by sampling rate, more than without Frost", Config: figures, Plan: plan(planFigure7),
-			Chart: &study.Chart{Y: "more work, %", Columns: []string{"paper", "work"}},
+			Pairs: []sheet.Pair{{Ours: "work", Paper: "paper"}},
+			Chart: &sheet.Chart{
+				Kind: plots.Lines, Over: "rate", X: plots.Axis{Title: "sampling rate"}, Y: plots.Axis{Title: "more work [%]"}, Columns: []string{"work"},
+				Reported: []sheet.Reported{{Of: "work", Paper: "paper"}},
+			},
 		},
 	}}
 }

@@ -166,6 +166,7 @@ func planFigure6(s *settings) *study.Plan {
 		{Name: "without Frost", Key: "plain", Number: true},
 		{Name: "with Frost", Key: "frost", Number: true},
 		{Name: "more time, %", Key: "overhead", Number: true},
+		{Name: "paper, pfscan, %", Key: "paper_overhead", Number: true},
 	}, Notes: []string{
 		fmt.Sprintf("Throughput of the scanner on %d cores, in scans of the folder in a millisecond of virtual time. The paper's figure is a plot; its", s.ScaleCores),
 		"text says that pfscan scales to 10 cores without Frost, where memory is what holds it up, and to 6 with Frost, at less than 4 %",
@@ -178,7 +179,7 @@ func planFigure6(s *settings) *study.Plan {
 	p := s.Programs[i]
 	for _, threads := range s.ScaleThreads {
 		plan.Rows = append(plan.Rows, study.Row{
-			Name: fmt.Sprint(threads), Key: []any{p, threads, s.ScaleCores, s.Quantum, s.Parts, s.Repeats},
+			Name: fmt.Sprint(threads), Key: []any{p, threads, s.ScaleCores, s.Quantum, s.Parts, s.Repeats, s.ScaleReported},
 			Measure: func(ctx context.Context) ([]string, error) {
 				m, err := s.measureTimes(ctx, p, threads, s.ScaleCores)
 				if err != nil {
@@ -187,6 +188,7 @@ func planFigure6(s *settings) *study.Plan {
 				scans := float64(s.Repeats)
 				return []string{
 					fmt.Sprint(threads), fmt.Sprintf("%.2f", scans/m.plain), fmt.Sprintf("%.2f", scans/m.frost), number(100 * (m.frost/m.plain - 1)),
+					cmp.Or(s.ScaleReported[fmt.Sprint(threads)], "-"),
 				}, nil
 			},
 		})

@@ -34,6 +34,8 @@ type settings struct {
 	Repeats      int       `mapstructure:"repeats"`
 	Programs     []program `mapstructure:"programs"`
 	Rates        []rate    `mapstructure:"rates"`
+	// ScaleReported is how much more time the paper has in figure 6, in percent, by threads.
+	ScaleReported map[string]string `mapstructure:"scale_reported"`
 
 	o *study.Options
 }

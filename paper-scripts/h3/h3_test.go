@@ -12,6 +12,7 @@ import (
 	"github.com/heddle-dmt/heddle/analyses/h3/constraints"
 	"github.com/heddle-dmt/heddle/internal/testsize"
 	"github.com/heddle-dmt/heddle/paper-scripts/study"
+	"github.com/heddle-dmt/heddle/paper-scripts/study/studytest"
 )
 
 // run runs a command line with results in a folder.
@@ -97,3 +98,5 @@ func TestUnknownProgram(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestAllAreInThePlan(t *testing.T) { studytest.InPlan(t, newScript()) }

@@ -21,7 +21,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/heddle-dmt/heddle/experiments/h3"
+	"github.com/heddle-dmt/heddle/experiments/plots"
 	"github.com/heddle-dmt/heddle/experiments/sweep/table"
+	"github.com/heddle-dmt/heddle/paper-scripts/sheet"
 	"github.com/heddle-dmt/heddle/paper-scripts/study"
 	"github.com/heddle-dmt/heddle/sched"
 )
@@ -78,13 +80,22 @@ func main() { newScript().Main(addFlags) }
 // newScript is the command without its own flags.
 func newScript() *study.Script {
 	return &study.Script{Name: "h3", Short: "Measure H3's tables 1 to 4, figure 6 and theorem 1", Artefacts: []study.Artefact{
-		*table1,
+		*table1, // figure 6 is laid out from it
 		{Name: "table2", Title: "Table 2: symbolic traces", Plan: planLayout(table2)},
 		table3,
 		{Name: "table4", Title: "Table 4: constraints, and solving them", Plan: planLayout(table4)},
-		figure6Artefact("a", "size of the trace and time", "size", "recorded"),
-		figure6Artefact("b", "branches and size of the trace", "branches", "size"),
-		figure6Artefact("c", "share of branches and overhead", "share", "overhead"),
+		figure6Artefact("a", "size of the trace and time", &sheet.Chart{
+			Kind: plots.Lines, Points: true, Over: "size", Columns: []string{"recorded"},
+			X: plots.Axis{Title: "trace [bytes]"}, Y: plots.Axis{Title: "time with branches recorded [ms]"},
+			Reported: []sheet.Reported{{Of: "recorded", Paper: "paper_recorded", OverPaper: "paper_size", ScaleY: 1000}},
+		}),
+		figure6Artefact("b", "branches and size of the trace", &sheet.Chart{
+			Kind: plots.Lines, Points: true, Over: "branches", Columns: []string{"size"}, X: plots.Axis{Title: "branches"}, Y: plots.Axis{Title: "trace [bytes]"},
+		}),
+		figure6Artefact("c", "share of branches and overhead", &sheet.Chart{
+			Kind: plots.Lines, Points: true, Over: "share", Columns: []string{"overhead"},
+			X: plots.Axis{Title: "branches, of all instructions [%]"}, Y: plots.Axis{Title: "overhead [%]"},
+		}),
 		{Name: "theorem1", Title: "Theorem 1: choices of order", Plan: planTheorem1},
 	}}
 }

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/heddle-dmt/heddle/experiments/clap"
 	"github.com/heddle-dmt/heddle/experiments/sweep/table"
 	"github.com/heddle-dmt/heddle/internal/machine"
+	"github.com/heddle-dmt/heddle/paper-scripts/sheet"
 	"github.com/heddle-dmt/heddle/paper-scripts/study"
 	"github.com/heddle-dmt/heddle/recorder/pt"
 	"github.com/heddle-dmt/heddle/recorder/trace"
@@ -47,7 +49,11 @@ func (r *recordedRun) milliseconds(cycles float64) float64 { return cycles / flo
 // table1 is the cost of branch traces; figure 6 is drawn from it.
 var table1 = &study.Artefact{
 	Name: "table1", Title: "Table 1: what branch traces take", Config: "configs/h3/parsec.yaml", Plan: study.PlanWithSettings(table1Plan),
+	Pairs: millisecondPairs,
 }
+
+// millisecondPairs are times of ours in milliseconds beside the paper's in seconds.
+var millisecondPairs = []sheet.Pair{{Ours: "native", Paper: "paper_native", Scale: 0.001}, {Ours: "recorded", Paper: "paper_recorded", Scale: 0.001}}
 
 func table1Plan(s *study.Settings) (*study.Plan, error) {
 	head := append([]table.Column{{Name: "program", Key: "program"}, {Name: "stands for", Key: "stands"}}, study.WithPaperColumns(
@@ -102,13 +108,15 @@ func table1Row(ctx context.Context, s *study.Settings, x *study.ProgramStudy, su
 }
 
 // figure6Artefact is a part of figure 6, laid out from table 1.
-func figure6Artefact(part, title, x, y string) study.Artefact {
+func figure6Artefact(part, title string, chart *sheet.Chart) study.Artefact {
 	return study.Artefact{
 		Name: "figure6" + part, Title: "Figure 6(" + part + "): " + title, Of: table1,
-		Chart: &study.Chart{X: x, Columns: []string{y}},
+		Chart: chart, Pairs: millisecondPairs,
 		Lay: func(_ *study.Options, t *table.Table) (*table.Table, error) {
 			out := &table.Table{Head: []table.Column{{Name: "program", Key: "program"}}}
-			for _, key := range []string{x, y} {
+			keys := []string{chart.Over, "paper_" + chart.Over, chart.Columns[0], "paper_" + chart.Columns[0]}
+			keys = slices.DeleteFunc(keys, func(key string) bool { return t.Find(key) < 0 })
+			for _, key := range keys {
 				for _, c := range t.Head {
 					if c.Key == key {
 						out.Head = append(out.Head, c)
@@ -117,7 +125,11 @@ func figure6Artefact(part, title, x, y string) study.Artefact {
 			}
 			for _, row := range study.Cells(t) {
 				if row["remark"] == "" {
-					out.Rows = append(out.Rows, []string{row["program"], row[x], row[y]})
+					cells := []string{row["program"]}
+					for _, key := range keys {
+						cells = append(cells, row[key])
+					}
+					out.Rows = append(out.Rows, cells)
 				}
 			}
 			return out, nil

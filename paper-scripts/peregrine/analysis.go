@@ -14,6 +14,7 @@ import (
 	"github.com/heddle-dmt/heddle/experiments/peregrine"
 	"github.com/heddle-dmt/heddle/experiments/sweep/table"
 	"github.com/heddle-dmt/heddle/experiments/tern"
+	"github.com/heddle-dmt/heddle/paper-scripts/sheet"
 	"github.com/heddle-dmt/heddle/paper-scripts/study"
 	"github.com/heddle-dmt/heddle/recorder/trace"
 )
@@ -23,7 +24,7 @@ import (
 var analysisTable = &study.Artefact{Name: "analysis", Title: "What the analyses find", Config: analyses, Plan: planWithSettings(planAnalysis)}
 
 // analysisArtefact is an artefact that is laid out from analysisTable.
-func analysisArtefact(name, title string, chart *study.Chart, lay func(found []map[string]string, by map[string]*study.ProgramStudy) *table.Table) study.Artefact {
+func analysisArtefact(name, title string, chart *sheet.Chart, lay func(found []map[string]string, by map[string]*study.ProgramStudy) *table.Table) study.Artefact {
 	return study.Artefact{Name: name, Title: title, Of: analysisTable, Chart: chart, Lay: func(o *study.Options, t *table.Table) (*table.Table, error) {
 		s, err := o.Settings()
 		if err != nil {

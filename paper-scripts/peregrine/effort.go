@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/heddle-dmt/heddle/experiments/plots"
 	"github.com/heddle-dmt/heddle/experiments/sweep/table"
+	"github.com/heddle-dmt/heddle/paper-scripts/sheet"
 	"github.com/heddle-dmt/heddle/paper-scripts/study"
 )
 
@@ -98,7 +100,10 @@ var table5 = analysisArtefact("table5", "Table 5: effectiveness of the analyses"
 })
 
 // figure14 is how much of a trace is in its slice.
-var figure14 = analysisArtefact("figure14", "Figure 14: slicing ratio", &study.Chart{Y: "slice, in parts of the trace", Columns: []string{"plain", "simplified"}},
+var figure14 = analysisArtefact("figure14", "Figure 14: slicing ratio", &sheet.Chart{
+	Kind: plots.Bars, Y: plots.Axis{Title: "slice, in parts of the trace"}, Columns: []string{"plain", "simplified"},
+	Reported: []sheet.Reported{{Of: "plain", Paper: "paper_plain"}},
+},
 	func(found []map[string]string, by map[string]*study.ProgramStudy) *table.Table {
 		t := &table.Table{
 			Head: []table.Column{

@@ -16,6 +16,8 @@ package main
 import (
 	"github.com/spf13/pflag"
 
+	"github.com/heddle-dmt/heddle/experiments/plots"
+	"github.com/heddle-dmt/heddle/paper-scripts/sheet"
 	"github.com/heddle-dmt/heddle/paper-scripts/study"
 )
 
@@ -39,18 +41,28 @@ func newScript() *study.Script {
 		{Name: "table3", Title: "Table 3: determinism of sync-schedules and hybrid schedules", Config: determinism, Plan: planWithSettings(planTable3)},
 		table4,
 		table5,
-		{Name: "table6", Title: "Table 6: annotations", Config: annotations, Plan: planWithSettings(planTable6)},
+		{
+			Name: "table6", Title: "Table 6: annotations", Config: annotations, Plan: planWithSettings(planTable6),
+			Pairs: []sheet.Pair{{Ours: "annotations", Paper: "paper_peregrine"}},
+		},
 		{
 			Name: "figure11", Title: "Figure 11: execution time under schedules, in times of that without", Config: efficiency, Plan: planWithSettings(planFigure11),
-			Chart: &study.Chart{Y: "time, in times of that without a schedule", Columns: []string{"sync", "hybrid", "mem"}},
+			Chart: &sheet.Chart{
+				Kind: plots.Bars, Y: plots.Axis{Title: "time, in times of that without a schedule"}, Columns: []string{"sync", "hybrid", "mem"}, Reference: 1,
+				Reported: []sheet.Reported{{Of: "hybrid", Paper: "paper_hybrid", Times: true}, {Of: "mem", Paper: "paper_mem"}},
+			},
 		},
 		{
 			Name: "figure12", Title: "Figure 12: speed-up by flag relay and by skipping waits", Config: efficiency, Plan: planWithSettings(planFigure12),
-			Chart: &study.Chart{Y: "times as fast", Columns: []string{"flag", "skip", "both"}},
+			Chart: &sheet.Chart{Kind: plots.Bars, Y: plots.Axis{Title: "times as fast"}, Columns: []string{"flag", "skip", "both"}, Reference: 1},
 		},
 		{
 			Name: "figure13", Title: "Figure 13: time with loads and stores recorded, in times of that without", Config: recording, Plan: planWithSettings(planFigure13),
-			Chart: &study.Chart{Y: "times as long", Columns: []string{"recorded", "native"}},
+			Pairs: []sheet.Pair{{Ours: "native", Paper: "paper"}},
+			Chart: &sheet.Chart{
+				Kind: plots.Bars, Y: plots.Axis{Title: "times as long"}, Columns: []string{"recorded", "native"}, Reference: 1,
+				Reported: []sheet.Reported{{Of: "native", Paper: "paper"}},
+			},
 		},
 		figure14,
 		{Name: "suite", Title: "Table 3 over all racy programs of the suite", Config: suiteFile, Plan: planWithSettings(planSuite)},

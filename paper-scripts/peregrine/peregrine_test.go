@@ -253,3 +253,5 @@ func TestAnnotationsAndRecording(t *testing.T) {
 		}
 	}
 }
+
+func TestAllAreInThePlan(t *testing.T) { studytest.InPlan(t, newScript()) }

@@ -14,7 +14,10 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/heddle-dmt/heddle/experiments/plots/draw"
 	"github.com/heddle-dmt/heddle/experiments/sweep/table"
+	"github.com/heddle-dmt/heddle/internal/outfile"
+	"github.com/heddle-dmt/heddle/paper-scripts/sheet"
 )
 
 // Script is the command line of a paper's tables and figures.
@@ -44,9 +47,17 @@ type Artefact struct {
 	// all that are.
 	Of  *Artefact
 	Lay func(*Options, *table.Table) (*table.Table, error)
+	// Pairs are columns to compare besides those whose keys are KEY and paper_KEY.
+	Pairs []sheet.Pair
 	// Chart draws the table, if it is a figure.
-	Chart *Chart
+	Chart *sheet.Chart
 }
+
+// JSON is the format of sheets, besides those of tables.
+const JSON = "json"
+
+// outputFormats lists the formats, the default first.
+func outputFormats() []string { return append(table.Formats(), JSON) }
 
 // Options are the parts of the command line that a Plan gets.
 type Options struct {
@@ -106,7 +117,7 @@ func (s *Script) newCommand(out io.Writer) *cobra.Command {
 	}
 	c.SetOut(out)
 	f := c.Flags()
-	f.StringVar(&s.format, "format", table.Text, "`FORMAT` of the output: "+strings.Join(table.Formats(), ", "))
+	f.StringVar(&s.format, "format", table.Text, "`FORMAT` of the output: "+strings.Join(outputFormats(), ", "))
 	f.StringVar(&s.store, "store", filepath.Join("results", s.Name), "`FOLDER` of results and figures")
 	f.BoolVar(&s.stored, "stored", false, "print the stored rows and run nothing")
 	f.BoolVar(&s.again, "again", false, "measure stored rows anew")
@@ -132,12 +143,13 @@ func (s *Script) helpText() string {
 
 func (s *Script) runCommand(c *cobra.Command, out io.Writer, wanted []string) error {
 	switch {
-	case !slices.Contains(table.Formats(), s.format):
-		return fmt.Errorf("--format %s: one of %s", s.format, strings.Join(table.Formats(), ", "))
+	case !slices.Contains(outputFormats(), s.format):
+		return fmt.Errorf("--format %s: one of %s", s.format, strings.Join(outputFormats(), ", "))
 	case s.stored && s.again:
 		return errors.New("--stored prints the stored rows, and --again measures them anew: use one of them")
 	}
 	s.done = map[*Artefact]*table.Table{}
+	var sheets []*sheet.Sheet
 	for _, a := range s.Artefacts {
 		if !slices.Contains(wanted, a.Name) && !slices.Contains(wanted, "all") {
 			continue
@@ -146,15 +158,24 @@ func (s *Script) runCommand(c *cobra.Command, out io.Writer, wanted []string) er
 		if err != nil {
 			return fmt.Errorf("%s: %w", a.Name, err)
 		}
+		made := sheet.New(a.Name, a.Title, t, a.Pairs, a.Chart)
+		made.Config = s.optionsFor(c, &a).Config
+		if s.format == JSON {
+			sheets = append(sheets, made)
+			continue
+		}
 		if s.format == table.Text {
 			fmt.Fprintf(out, "\n%s\n\n", a.Title)
 		}
 		if err := t.Write(out, s.format); err != nil {
 			return err
 		}
-		if err := s.drawFigure(&a, t); err != nil {
+		if err := s.drawFigure(&a, made); err != nil {
 			return fmt.Errorf("%s: %w", a.Name, err)
 		}
+	}
+	if s.format == JSON {
+		return sheet.Write(out, sheets)
 	}
 	return nil
 }
@@ -244,15 +265,17 @@ func (s *Script) measureWhole(c *cobra.Command, a *Artefact, old *storedTable, f
 }
 
 // drawFigure draws a figure beside its result.
-func (s *Script) drawFigure(a *Artefact, t *table.Table) error {
-	if a.Chart == nil {
-		return nil
+func (s *Script) drawFigure(a *Artefact, made *sheet.Sheet) error {
+	p, err := made.Plot()
+	if p == nil || err != nil {
+		return err
 	}
 	for _, form := range []string{"svg", "png"} {
-		if err := a.Chart.drawFile(t, a.Title, s.resultFile(a, form)); err != nil {
-			return err
+		file := s.resultFile(a, form)
+		if err := outfile.Write(file, func(w io.Writer) error { return draw.Write(w, *p, form) }); err != nil {
+			return fmt.Errorf("draw %s: %w", file, err)
 		}
-		fmt.Fprintf(s.Progress, "drawn: %s\n", s.resultFile(a, form))
+		fmt.Fprintf(s.Progress, "drawn: %s\n", file)
 	}
 	return nil
 }

@@ -16,7 +16,9 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/heddle-dmt/heddle/experiments/plots"
 	"github.com/heddle-dmt/heddle/experiments/sweep/table"
+	"github.com/heddle-dmt/heddle/paper-scripts/sheet"
 )
 
 // counting is a script whose only artefact counts how often its rows are measured.
@@ -31,7 +33,7 @@ type counting struct {
 func newCounting() *counting {
 	c := &counting{}
 	c.Script = Script{Name: "counting", Short: "Count", Progress: io.Discard, Artefacts: []Artefact{{
-		Name: "figure1", Title: "Figure 1: numbers", Plan: c.plan, Chart: &Chart{Y: "number", Columns: []string{"first", "second"}},
+		Name: "figure1", Title: "Figure 1: numbers", Plan: c.plan, Chart: &sheet.Chart{Kind: plots.Bars, Y: plots.Axis{Title: "number"}, Columns: []string{"first", "second"}},
 	}}}
 	return c
 }
@@ -112,12 +114,54 @@ func TestOtherColumns(t *testing.T) {
 	}
 }
 
+// A row that is measured while the command is interrupted is not stored, with or without an error.
+func TestCutOffRow(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	file := filepath.Join(t.TempDir(), "table.json")
+	p := &Plan{Head: []table.Column{{Name: "name", Key: "name"}}}
+	for i, err := range []error{nil, nil, errors.New("wrong")} {
+		p.Rows = append(p.Rows, Row{Name: fmt.Sprint("row", i), Measure: func(context.Context) ([]string, error) {
+			if i > 0 {
+				cancel()
+			}
+			return []string{"cell"}, err
+		}})
+	}
+	for _, rows := range [][]Row{p.Rows, {p.Rows[0], p.Rows[2]}} {
+		p.Rows = rows
+		if _, err := p.measureRows(ctx, &Options{Progress: io.Discard}, &storedTable{}, file); !errors.Is(err, context.Canceled) {
+			t.Errorf("%v", err)
+		}
+		if kept, err := loadTable(file); err != nil || len(kept.Rows) != 1 {
+			t.Errorf("%v: %+v", err, kept)
+		}
+		ctx, cancel = context.WithCancel(t.Context())
+	}
+	cancel()
+}
+
+// A row that fails does not stop the others, which are stored; the error names all that fail.
+func TestFailingRows(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "table.json")
+	p := &Plan{Head: []table.Column{{Name: "name", Key: "name"}}}
+	for i, err := range []error{errors.New("first"), nil, errors.New("third")} {
+		p.Rows = append(p.Rows, Row{Name: fmt.Sprint("row", i), Measure: func(context.Context) ([]string, error) { return []string{"cell"}, err }})
+	}
+	_, err := p.measureRows(t.Context(), &Options{Progress: io.Discard}, &storedTable{}, file)
+	if err == nil || err.Error() != "row0: first\nrow2: third" {
+		t.Errorf("%v", err)
+	}
+	if kept, err := loadTable(file); err != nil || len(kept.Rows) != 1 || kept.Rows[0].Name != "row1" {
+		t.Errorf("%v: %+v", err, kept)
+	}
+}
+
 // A mistake in a command line is reported.
 func TestWrongCommandLines(t *testing.T) {
 	for args, says := range map[string]string{
 		"":                         "requires at least 1 arg",
 		"figure2":                  "invalid argument \"figure2\"",
-		"--format xml figure1":     "--format xml: one of text, csv, latex",
+		"--format xml figure1":     "--format xml: one of text, csv, latex, json",
 		"--stored --again figure1": "use one of them",
 		"--colour figure1":         "unknown flag: --colour",
 	} {

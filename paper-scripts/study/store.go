@@ -87,9 +87,10 @@ func (r *storedTable) saveTo(file string) error {
 }
 
 // measureRows makes the table: rows that are stored with the same key are taken from
-// there, all others measured, and stored as they are finished.
+// there, all others measured, and stored as they are finished. A row that fails does not stop the others.
 func (p *Plan) measureRows(ctx context.Context, o *Options, old *storedTable, file string) (*table.Table, error) {
 	r := &storedTable{Head: p.Head, Notes: p.Notes}
+	var failures []error
 	for i, planned := range p.Rows {
 		id, err := resultIdentity(planned.Key)
 		if err != nil {
@@ -104,8 +105,17 @@ func (p *Plan) measureRows(ctx context.Context, o *Options, old *storedTable, fi
 		}
 		o.Say("%d of %d: %s", i+1, len(p.Rows), planned.Name)
 		cells, err := planned.Measure(ctx)
+		if ctx.Err() != nil { // what was measured until then, and any error, may be of runs that were cut off
+			return nil, ctx.Err()
+		}
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", planned.Name, err)
+			err = fmt.Errorf("%s: %w", planned.Name, err)
+			if errors.Is(err, context.Canceled) {
+				return nil, err
+			}
+			o.Say("  %v", err)
+			failures = append(failures, err)
+			continue
 		}
 		r.Rows = append(r.Rows, storedRow{planned.Name, id, cells})
 		kept := *r
@@ -114,7 +124,7 @@ func (p *Plan) measureRows(ctx context.Context, o *Options, old *storedTable, fi
 			return nil, err
 		}
 	}
-	return r.toTable(), nil
+	return r.toTable(), errors.Join(failures...)
 }
 
 // otherRows are the rows whose names are not among those of a result, if they have as many

@@ -17,6 +17,8 @@ package main
 import (
 	"github.com/spf13/pflag"
 
+	"github.com/heddle-dmt/heddle/experiments/plots"
+	"github.com/heddle-dmt/heddle/paper-scripts/sheet"
 	"github.com/heddle-dmt/heddle/paper-scripts/study"
 )
 
@@ -27,25 +29,41 @@ func newScript() *study.Script {
 	return &study.Script{Name: "tern", Short: "Measure TERN's tables 1 and 3 to 8 and figures 11 to 13, without servers", Artefacts: []study.Artefact{
 		{Name: "table1", Title: "Table 1: constraints on inputs to reuse schedules", Config: "configs/tern/table1.yaml", Plan: planTable1},
 		{Name: "table3", Title: "Table 3: annotations", Config: "configs/tern/annotations.yaml", Plan: study.PlanWithSettings(planTable3)},
-		{Name: "table4", Title: "Table 4: stability of a bug over inputs", Config: "configs/tern/table4.yaml", Plan: planTable4},
+		{
+			Name: "table4", Title: "Table 4: stability of a bug over inputs", Config: "configs/tern/table4.yaml", Plan: planTable4,
+			Pairs: []sheet.Pair{{Ours: "m10", Paper: "paper"}, {Ours: "m12", Paper: "paper"}, {Ours: "m14", Paper: "paper"}},
+		},
 		{Name: "table5", Title: "Table 5: reuse rates", Config: "configs/tern/table5.yaml", Plan: planTable5},
 		{Name: "table6", Title: "Table 6: time to memoize", Config: "configs/tern/memoizer.yaml", Plan: planWithFlags(planTable6)},
-		{Name: "table7", Title: "Table 7: bugs reproduced and avoided", Config: "configs/tern/table7.yaml", Plan: planWithFlags(planTable7)},
+		{
+			Name: "table7", Title: "Table 7: bugs reproduced and avoided", Config: "configs/tern/table7.yaml", Plan: planWithFlags(planTable7),
+			Pairs: []sheet.Pair{{Ours: "reproduced", Paper: "paper_both"}, {Ours: "avoided", Paper: "paper_both"}},
+		},
 		{Name: "table8", Title: "Table 8: edit distance of memory traces", Config: "configs/tern/table8.yaml", Plan: planWithFlags(planTable8)},
 		{
 			Name: "figure11", Title: "Figure 11: overhead of following schedules", Config: efficiency, Plan: planWithFlags(planFigure11),
-			Chart: &study.Chart{Y: "time, in times of that without a schedule", Columns: []string{"time"}},
+			Chart: &sheet.Chart{
+				Kind: plots.Bars, Y: timesWithout, Columns: []string{"time"}, Reference: 1,
+				Reported: []sheet.Reported{{Of: "time", Paper: "paper_overhead", Times: true}},
+			},
 		},
 		{
 			Name: "figure12", Title: "Figure 12: skipping waits", Config: efficiency, Plan: planWithFlags(planFigure12),
-			Chart: &study.Chart{Y: "time, in times of that without a schedule", Columns: []string{"all", "skipped"}},
+			Pairs: []sheet.Pair{{Ours: "overhead_all", Paper: "paper_all"}, {Ours: "overhead_skipped", Paper: "paper_skipped"}},
+			Chart: &sheet.Chart{
+				Kind: plots.Bars, Y: timesWithout, Columns: []string{"all", "skipped"}, Reference: 1,
+				Reported: []sheet.Reported{{Of: "all", Paper: "paper_all", Times: true}, {Of: "skipped", Paper: "paper_skipped", Times: true}},
+			},
 		},
 		{
 			Name: "figure13", Title: "Figure 13: time to check constraints", Config: "configs/tern/figure13.yaml", Plan: planWithFlags(planFigure13),
-			Chart: &study.Chart{Y: "microseconds", Columns: []string{"all", "simplified", "sliced", "both"}},
+			Chart: &sheet.Chart{Kind: plots.Bars, Y: plots.Axis{Title: "time to check an input [us]"}, Columns: []string{"all", "simplified", "sliced", "both"}},
 		},
 	}}
 }
+
+// timesWithout is the y axis of figures 11 and 12.
+var timesWithout = plots.Axis{Title: "time, in times of that without a schedule"}
 
 // efficiency is the configuration of figures 11 and 12.
 const efficiency = "configs/tern/efficiency.yaml"

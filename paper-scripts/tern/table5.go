@@ -85,8 +85,11 @@ func planTable5(o *study.Options) (*study.Plan, error) {
 		return nil, file.Wrong("inputs", s.Inputs, "at least 1, of which memoized is a part")
 	}
 	var names []string
-	for _, w := range s.Workloads {
-		names = append(names, w.Name)
+	for i := range s.Workloads {
+		names = append(names, s.Workloads[i].Name)
+		if o.Flags.Changed("inputs") {
+			s.Workloads[i].Inputs = 0 // the command line's, for all
+		}
 	}
 	wanted, err := o.Only(names)
 	if err != nil {

@@ -166,3 +166,5 @@ func TestWrongSettings(t *testing.T) {
 		}
 	}
 }
+
+func TestAllAreInThePlan(t *testing.T) { studytest.InPlan(t, newScript()) }

@@ -5,6 +5,7 @@ import (
 	"image/color"
 	"math"
 	"slices"
+	"strings"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/vg"
@@ -68,7 +69,7 @@ func (pic *picture) addLines() {
 	ys := pic.values()
 	setRange(&pic.plot.X, xs, pic.X.Log, false)
 	setRange(&pic.plot.Y, ys, pic.Y.Log, true)
-	if len(xs) <= 12 { // the values themselves
+	if len(xs) <= 12 && areShort(xs) { // the values themselves
 		pic.plot.X.Tick.Marker = valueTicks(xs, pic.X.Log)
 	}
 	pic.addGround()
@@ -76,6 +77,10 @@ func (pic *picture) addLines() {
 		pic.addDiagonal()
 	}
 	for i, s := range pic.Series {
+		if s.Of != nil {
+			pic.addCompared(s, 0, lookOf(*s.Of).colour)
+			continue
+		}
 		look := lookOf(i)
 		points := slices.Clone(s.Points)
 		slices.SortStableFunc(points, func(a, b plots.Point) int { return int(math.Copysign(1, a.X-b.X)) })
@@ -103,6 +108,11 @@ func (pic *picture) addLines() {
 		}
 	}
 	pic.noteAllMissing()
+}
+
+// areShort reports whether the labels of numbers have few characters, so that neighbours do not touch.
+func areShort(xs []float64) bool {
+	return !slices.ContainsFunc(xs, func(x float64) bool { return len(formatTick(x)) > 5 })
 }
 
 // closest is the least distance of two labels, as a part of the axis.
@@ -140,10 +150,56 @@ func (pic *picture) addDiagonal() {
 func (pic *picture) noteAllMissing() {
 	for _, s := range pic.Series {
 		for _, p := range s.Points {
-			if p.Y == nil && len(p.Sample) == 0 {
+			if p.Y == nil && len(p.Sample) == 0 && s.Of == nil {
 				pic.noteMissing()
 			}
 		}
+	}
+}
+
+// addCompared adds values to compare those of another series with: diamonds, and ranges, of which an
+// open one has a point in its direction.
+func (pic *picture) addCompared(s plots.Series, shift float64, colour color.RGBA) {
+	glyph := draw.GlyphStyle{Color: colour, Radius: vg.Points(3.4), Shape: diamond{}}
+	style := draw.LineStyle{Color: colour, Width: vg.Points(1)}
+	pic.plot.Add(painter(func(c draw.Canvas, toX, toY func(float64) vg.Length, p *plot.Plot) {
+		const half, reach = vg.Length(3), vg.Length(9)
+		for _, pt := range s.Points {
+			x := toX(pt.X + shift)
+			switch {
+			case pt.Y != nil:
+				c.DrawGlyph(glyph, vg.Point{X: x, Y: toY(*pt.Y)})
+			case pt.Low != nil && pt.High != nil:
+				drawErrorBar(c, colour, x, toY(*pt.Low), toY(*pt.High))
+			case pt.Low != nil || pt.High != nil:
+				end, way := pt.Low, reach
+				if end == nil {
+					end, way = pt.High, -reach
+				}
+				y := toY(*end)
+				to := vg.Length(math.Max(float64(c.Min.Y), math.Min(float64(c.Max.Y), float64(y+way))))
+				c.StrokeLine2(style, x-half, y, x+half, y)
+				c.StrokeLine2(style, x, y, x, to)
+				c.StrokeLine2(style, x-half/2, y+(to-y)*0.6, x, to)
+				c.StrokeLine2(style, x+half/2, y+(to-y)*0.6, x, to)
+			}
+		}
+	}))
+	if name := strings.TrimSpace(s.Name); name != "" {
+		pic.legend.Add(name, glyphThumbnail{glyph})
+	}
+}
+
+// diamond is a square on its corner with a white edge, so that it is seen on a bar.
+type diamond struct{}
+
+func (diamond) DrawGlyph(c *draw.Canvas, style draw.GlyphStyle, at vg.Point) {
+	for _, layer := range []struct {
+		colour color.Color
+		radius vg.Length
+	}{{color.White, style.Radius + 1}, {style.Color, style.Radius}} {
+		r := layer.radius
+		c.FillPolygon(layer.colour, []vg.Point{{X: at.X - r, Y: at.Y}, {X: at.X, Y: at.Y + r}, {X: at.X + r, Y: at.Y}, {X: at.X, Y: at.Y - r}})
 	}
 }
 
@@ -181,9 +237,19 @@ func (a areaThumbnail) Thumbnail(c *draw.Canvas) {
 	c.FillPolygon(a.colour, []vg.Point{c.Min, {X: c.Min.X, Y: c.Max.Y}, c.Max, {X: c.Max.X, Y: c.Min.Y}})
 }
 
+// own is the number of series that are not compared with others.
+func (pic *picture) own() (n int) {
+	for _, s := range pic.Series {
+		if s.Of == nil {
+			n++
+		}
+	}
+	return n
+}
+
 // slot is the middle, and half of the width, of a series' place in a category, as parts of a category.
 func (pic *picture) slot(series int) (middle, half float64) {
-	n := float64(len(pic.Series))
+	n := float64(pic.own())
 	share := 0.84 / n
 	return (float64(series) - (n-1)/2) * share, share * 0.45
 }
@@ -193,6 +259,11 @@ func (pic *picture) addBars() {
 	setRange(&pic.plot.Y, pic.values(), pic.Y.Log, true)
 	pic.addGround()
 	for i, s := range pic.Series {
+		if s.Of != nil {
+			middle, _ := pic.slot(*s.Of)
+			pic.addCompared(s, middle, color.RGBA{A: 255})
+			continue
+		}
 		colour := lookOf(i).colour
 		middle, half := pic.slot(i)
 		pic.plot.Add(painter(func(c draw.Canvas, toX, toY func(float64) vg.Length, p *plot.Plot) {

@@ -90,16 +90,38 @@ type picture struct {
 	missing bool // the legend explains the mark of a missing result
 }
 
-// Write writes the plot in one of plots.Formats.
-func Write(w io.Writer, p plots.Plot, format string) error {
+// Picture is a plot that is ready to be drawn, with the size that it needs.
+type Picture struct {
+	pic           *picture
+	Width, Height vg.Length
+	side          vg.Length // the legend's width, with its distance from the plot
+}
+
+// New lays a plot out.
+func New(p plots.Plot) (*Picture, error) {
 	pic := &picture{Plot: p, plot: plot.New(), legend: plot.NewLegend()}
 	if err := pic.check(); err != nil {
-		return err
+		return nil, err
 	}
 	pic.style()
 	width, height := pic.addContent()
 	pic.labelCategories(&width, &height)
-	return pic.save(w, format, width, height)
+	return pic.layOut(width, height), nil
+}
+
+// Write writes the plot in one of plots.Formats.
+func Write(w io.Writer, p plots.Plot, format string) error {
+	pic, err := New(p)
+	if err != nil {
+		return err
+	}
+	canvas, err := draw.NewFormattedCanvas(pic.Width, pic.Height, format)
+	if err != nil {
+		return err
+	}
+	pic.Draw(draw.New(canvas))
+	_, err = canvas.WriteTo(w)
+	return err
 }
 
 // check finds numbers that cannot be drawn.
@@ -107,6 +129,8 @@ func (pic *picture) check() error {
 	for _, s := range pic.Series {
 		for _, pt := range pic.all(s) {
 			switch {
+			case s.Of != nil && (*s.Of < 0 || *s.Of >= len(pic.Series) || pic.Series[*s.Of].Of != nil):
+				return problem(fmt.Sprintf("%s is compared with series %d, which the plot does not have", s.Name, *s.Of))
 			case math.IsNaN(pt.y) || math.IsInf(pt.y, 0) || math.IsNaN(pt.x) || math.IsInf(pt.x, 0):
 				return problem(fmt.Sprintf("a value of %s is not a finite number", s.Name))
 			case pic.Y.Log && pic.Kind != plots.Heatmap && pt.y <= 0, pic.Value.Log && pic.Kind == plots.Heatmap && pt.y <= 0:
@@ -127,6 +151,13 @@ func (pic *picture) all(s plots.Series) (list []place) {
 	for _, p := range s.Points {
 		for _, y := range p.Sample {
 			list = append(list, place{p.X, y})
+		}
+		if s.Of != nil {
+			for _, end := range []*float64{p.Low, p.High} {
+				if end != nil {
+					list = append(list, place{p.X, *end})
+				}
+			}
 		}
 		if p.Y == nil {
 			continue
@@ -172,7 +203,7 @@ func (pic *picture) style() {
 
 // addContent adds the series, and returns the size of the picture without its legend.
 func (pic *picture) addContent() (width, height vg.Length) {
-	n := vg.Length(max(len(pic.Series), 1))
+	n := vg.Length(max(pic.own(), 1))
 	groups := vg.Length(len(pic.Categories))
 	switch pic.Kind {
 	case plots.Bars:
@@ -189,8 +220,8 @@ func (pic *picture) addContent() (width, height vg.Length) {
 	return plotWidth, plotHeight
 }
 
-// save draws the plot and, on its right, the legend.
-func (pic *picture) save(w io.Writer, format string, width, height vg.Length) error {
+// layOut finds the size of the picture with its legend on the right.
+func (pic *picture) layOut(width, height vg.Length) *Picture {
 	p := pic.plot
 	legend := pic.legend.Rectangle(draw.Canvas{Rectangle: vg.Rectangle{Max: vg.Point{X: width, Y: height}}})
 	side := legend.Size()
@@ -205,16 +236,15 @@ func (pic *picture) save(w io.Writer, format string, width, height vg.Length) er
 		*text.along = max(*text.along, text.style.Width(text.text)+30*vg.Millimeter)
 	}
 	height = max(height, side.Y+2*edge)
-	canvas, err := draw.NewFormattedCanvas(width+side.X+2*edge, height+2*edge, format)
-	if err != nil {
-		return err
-	}
-	dc := draw.New(canvas)
+	return &Picture{pic: pic, Width: width + side.X + 2*edge, Height: height + 2*edge, side: side.X}
+}
+
+// Draw draws the picture on a canvas of its size.
+func (x *Picture) Draw(dc draw.Canvas) {
+	p := x.pic.plot
 	dc.SetColor(color.White)
 	dc.Fill(dc.Rectangle.Path())
 	inner := draw.Crop(dc, edge, -edge, edge, -edge)
-	p.Draw(draw.Crop(inner, 0, -side.X, 0, 0))
-	pic.legend.Draw(draw.Crop(inner, inner.Size().X-side.X+legendGap, 0, 0, -p.Title.TextStyle.Height(pic.Title)-vg.Points(6)))
-	_, err = canvas.WriteTo(w)
-	return err
+	p.Draw(draw.Crop(inner, 0, -x.side, 0, 0))
+	x.pic.legend.Draw(draw.Crop(inner, inner.Size().X-x.side+legendGap, 0, 0, -p.Title.TextStyle.Height(x.pic.Title)-vg.Points(6)))
 }

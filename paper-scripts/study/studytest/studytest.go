@@ -4,9 +4,12 @@ package studytest
 import (
 	"bytes"
 	"encoding/csv"
+	"os"
+	"slices"
 	"testing"
 
 	"github.com/spf13/pflag"
+	"gopkg.in/yaml.v3"
 
 	"github.com/heddle-dmt/heddle/paper-scripts/study"
 )
@@ -43,4 +46,39 @@ func Number(t *testing.T, cell string) float64 {
 		t.Fatalf("%q is no number", cell)
 	}
 	return v
+}
+
+// InPlan checks that configs/papers/steps.yaml has each table and figure of a script, and no other of it. The test is in
+// the script's folder.
+func InPlan(t *testing.T, s *study.Script) {
+	t.Helper()
+	text, err := os.ReadFile("../../configs/papers/steps.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var plan struct {
+		Papers []struct {
+			Program string
+			Steps   []struct{ Artefacts []string }
+		}
+	}
+	if err := yaml.Unmarshal(text, &plan); err != nil {
+		t.Fatal(err)
+	}
+	var planned, known []string
+	for _, p := range plan.Papers {
+		for _, step := range p.Steps {
+			if p.Program == s.Name {
+				planned = append(planned, step.Artefacts...)
+			}
+		}
+	}
+	for _, a := range s.Artefacts {
+		known = append(known, a.Name)
+	}
+	slices.Sort(planned)
+	slices.Sort(known)
+	if !slices.Equal(planned, known) {
+		t.Errorf("configs/papers/steps.yaml has %v, and the script %v", planned, known)
+	}
 }
