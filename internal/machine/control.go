@@ -7,6 +7,7 @@ import (
 	"github.com/heddle-dmt/heddle/guest/kernel"
 	"github.com/heddle-dmt/heddle/guest/linux"
 	"github.com/heddle-dmt/heddle/internal/nearmap"
+	"github.com/heddle-dmt/heddle/memmodel/storebuffer"
 	"github.com/heddle-dmt/heddle/recorder"
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/recorder/syncops"
@@ -30,7 +31,8 @@ type control struct {
 	recognizer *syncops.Recognizer
 	recorder   *recorder.Recorder
 	threads    nearmap.Map[arch.ThreadID, *controlledThread]
-	blocked    []arch.ThreadID // by the kernel, since the end of the last quantum
+	views      *storebuffer.Views // of threads, if the controller gives them any
+	blocked    []arch.ThreadID    // by the kernel, since the end of the last quantum
 	exited     []arch.ThreadID
 	timers     int  // that have fired since a thread could run
 	ended      bool // the controller's verdict was carried out

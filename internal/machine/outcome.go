@@ -73,7 +73,8 @@ func (m *Machine) report() error {
 		m.reportExit()
 	case OutcomeDeadlock:
 		r.ExitCode = ExitDeadlock
-		r.Message = "deadlock: every thread waits, and nothing will wake one\n" + s.kernel.Describe()
+		why := cmp.Or(r.Message, "every thread waits, and nothing will wake one")
+		r.Message = "deadlock: " + why + "\n" + s.kernel.Describe()
 	case OutcomeLimit:
 		r.ExitCode = ExitLimit
 		r.Message = fmt.Sprintf("the limit of %d instructions is reached\n%s", m.config.MaxInstructions, s.kernel.Describe())

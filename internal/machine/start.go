@@ -13,6 +13,7 @@ import (
 	"github.com/heddle-dmt/heddle/guest/vfs"
 	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/sched"
+	"github.com/heddle-dmt/heddle/sched/dmt"
 )
 
 // The guest's clock starts at this second since 1970, and the files of the host
@@ -89,7 +90,7 @@ func wrapUnlessExplained(kind *errs.Kind, err error) error {
 // that call depends on timing, so all functions are looked up at the start.
 func (c *Config) environment() []string {
 	const now = "LD_BIND_NOW"
-	if c.Sched.Policy != sched.Kendo || c.lookupEnv(now) != "" {
+	if c.Sched.Policy != sched.Kendo && !dmt.Isolates(c.Sched.Policy) || c.lookupEnv(now) != "" {
 		return c.Env
 	}
 	return append(slices.Clone(c.Env), now+"=1")
