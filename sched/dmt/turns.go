@@ -79,11 +79,14 @@ type turnThread struct {
 	heap  bool // it is in an allocator
 	awake bool // the kernel has just woken it
 
+	free bool // it is in a performance-critical section of PARROT
+
 	// With views:
 	leaving bool   // its turn is over when it has taken its signals
 	atomic  bool   // it is before an atomic instruction
 	locks   int    // that it holds, under dthreads
 	checked uint64 // its instructions when its view began, or was found to be long
+	coarse  coarseThread
 
 	seen    uint64 // its instructions when they were counted last
 	mark    uint64 // its instructions when it got the turn
@@ -121,11 +124,14 @@ func NewTurnController(o sched.Options, costs sched.Costs) sched.Controller {
 		return newTurnController(&firstComeOrder{}, turnCosts{semaphore, spin, spin})
 	case sched.Kendo:
 		return &kendoController{newTurnController(&kendoOrder{}, turnCosts{spin, spin, spin})}
+	case sched.Parrot:
+		order := &roundRobinOrder{fairness: o.Fairness}
+		return &parrotController{turnController: newTurnController(order, turnCosts{spin, spin, spin}), barriers: map[arch.Addr]*softBarrier{}}
 	case sched.DThreads:
 		order := &roundOrder{}
 		return newViewController(order, turnCosts{spin, spin, spin}, &viewTurns{rounds: order, limit: o.Fairness})
 	case sched.Consequence:
-		return newViewController(&kendoOrder{}, turnCosts{spin, spin, spin}, &viewTurns{limit: o.Fairness})
+		return newViewController(&kendoOrder{}, turnCosts{spin, spin, spin}, &viewTurns{limit: o.Fairness, coarse: newCoarsening()})
 	}
 	return nil
 }
@@ -178,7 +184,7 @@ func (c *turnController) Ask(g *sched.Gate, v *sched.SyncPoint) bool {
 		t.awake = true
 		return t.depth == 0 || c.requestTurn(g, t)
 	case sched.AtReturn:
-		c.views.countLocks(t, v.Sync)
+		c.views.noteOperation(t, v.Sync)
 		c.leaveOperation(g, t)
 	case sched.AtBudget:
 		return c.exhaustBudget(g, t)
@@ -216,6 +222,7 @@ func (c *turnController) countInstructions(t *turnThread, instructions uint64) {
 // enterOperation begins an operation. One within another, as in a once routine, is part of
 // the turn.
 func (c *turnController) enterOperation(g *sched.Gate, t *turnThread) bool {
+	c.views.enter(t)
 	t.depth++
 	t.heap = false // it may have left an allocator by a jump
 	if t.state == acting {
@@ -263,7 +270,7 @@ func (c *turnController) grantTurns(g *sched.Gate, here *turnThread) {
 			c.order.passTurn(t)
 		default:
 			t.state, t.mark, c.acting = acting, t.seen, t
-			c.views.commit(g, t)
+			c.views.begin(g, t)
 		}
 		if t != here {
 			g.Release(t.id, c.wakeUpDelay(t))
@@ -337,6 +344,9 @@ func (c *turnController) Budget(id arch.ThreadID) uint64 {
 			spins = min(spins, left)
 		}
 		left, limited = spins, true
+		if t.coarse.extended {
+			left = t.coarse.left(t)
+		}
 	}
 	if !limited {
 		return 0

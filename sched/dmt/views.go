@@ -1,6 +1,7 @@
 package dmt
 
 import (
+	"math"
 	"slices"
 
 	"github.com/heddle-dmt/heddle/emu/arch"
@@ -27,6 +28,8 @@ type viewTurns struct {
 	rounds *roundOrder
 	// limit is the number of instructions in a view after which a thread may be spinning.
 	limit uint64
+	// coarse is nil under DThreads.
+	coarse *coarsening
 }
 
 // viewController is a turnController with views.
@@ -79,25 +82,37 @@ func (c *turnController) enterAtomic(g *sched.Gate, t *turnThread) bool {
 	return c.enterOperation(g, t)
 }
 
-// commit makes the stores of a thread that has got the turn visible.
-func (v *viewTurns) commit(g *sched.Gate, t *turnThread) {
-	if v != nil {
-		g.Affect(sched.Effect{Kind: sched.CommitView, Thread: t.id})
+// begin makes the stores of a thread that has got the turn visible.
+func (v *viewTurns) begin(g *sched.Gate, t *turnThread) {
+	if v == nil {
+		return
 	}
+	g.Affect(sched.Effect{Kind: sched.CommitView, Thread: t.id})
+	v.coarse.begin(t)
+}
+
+// enter notes that a thread has reached an operation, a system call or an atomic instruction.
+func (v *viewTurns) enter(t *turnThread) {
+	if v == nil || t.depth > 0 {
+		return
+	}
+	v.coarse.endChunk(t)
+	t.mark = t.seen
 }
 
 // leave ends a thread's operation. Under DThreads a thread that holds a lock keeps the turn.
 func (v *viewTurns) leave(g *sched.Gate, t *turnThread) {
-	if t.locks == 0 {
+	if t.locks == 0 && !v.coarse.extends(t) {
 		t.leaving = true
-		g.Cut()
 	}
+	g.Cut() // the next quantum has another budget
 }
 
 // leaveTurn passes the turn of a thread on that is leaving, and is held.
 func (c *turnController) leaveTurn(g *sched.Gate, t *turnThread) {
 	t.leaving, c.acting = false, nil
 	t.checked = t.seen
+	c.order.countInstructions(t, c.views.coarse.end(t))
 	c.order.passTurn(t)
 	if c.views.rounds != nil {
 		t.state = parked
@@ -128,6 +143,11 @@ func (c *turnController) endRound(g *sched.Gate) {
 // ends. Otherwise the thread takes a turn to commit its stores and see those of others.
 func (c *turnController) endView(g *sched.Gate, t *turnThread) bool {
 	v := c.views
+	if t.state == acting && t.coarse.extended {
+		t.leaving = true
+		g.Cut()
+		return true
+	}
 	if t.state != running || t.seen-t.checked < v.limit {
 		return true
 	}
@@ -145,7 +165,7 @@ func (c *turnController) endView(g *sched.Gate, t *turnThread) bool {
 // remainingBudget returns the number of instructions that a thread may run in its view, which the
 // order may limit further.
 func (v *viewTurns) remainingBudget(t *turnThread, left uint64, limited bool) uint64 {
-	most := max(1, v.limit-min(v.limit, t.seen-t.checked))
+	most := v.limit - min(v.limit, t.seen-t.checked)
 	if limited {
 		return min(left, most)
 	}
@@ -154,8 +174,11 @@ func (v *viewTurns) remainingBudget(t *turnThread, left uint64, limited bool) ui
 
 // longestTurn returns the number of instructions after which a thread in a turn counts as spinning.
 func (c *turnController) longestTurn(t *turnThread) uint64 {
-	if t.locks > 0 {
+	switch {
+	case t.locks > 0:
 		return max(spinLimit, c.views.limit)
+	case t.coarse.extended:
+		return math.MaxInt64
 	}
 	return spinLimit
 }
@@ -163,10 +186,14 @@ func (c *turnController) longestTurn(t *turnThread) uint64 {
 // isSerial reports whether DThreads' serial phase is on.
 func (v *viewTurns) isSerial() bool { return v != nil && v.rounds != nil && v.rounds.serial }
 
-// countLocks notes an operation's end: under DThreads critical sections are part of the turn in which
-// they begin.
-func (v *viewTurns) countLocks(t *turnThread, e *event.Sync) {
-	if v == nil || v.rounds == nil || e == nil {
+// noteOperation notes an operation's end: under DThreads critical sections are part of the turn in
+// which they begin.
+func (v *viewTurns) noteOperation(t *turnThread, e *event.Sync) {
+	switch {
+	case v == nil || e == nil:
+		return
+	case v.rounds == nil:
+		v.coarse.noteOperation(t, e)
 		return
 	}
 	switch e.Op {
