@@ -83,6 +83,7 @@ type turnThread struct {
 
 	// With views:
 	leaving bool   // its turn is over when it has taken its signals
+	long    bool   // it asks for a turn because its view is as long as views may be
 	atomic  bool   // it is before an atomic instruction
 	locks   int    // that it holds, under dthreads
 	checked uint64 // its instructions when its view began, or was found to be long
@@ -222,14 +223,16 @@ func (c *turnController) countInstructions(t *turnThread, instructions uint64) {
 // enterOperation begins an operation. One within another, as in a once routine, is part of
 // the turn.
 func (c *turnController) enterOperation(g *sched.Gate, t *turnThread) bool {
-	c.views.enter(t)
+	if c.views != nil && t.depth == 0 {
+		c.enterFromView(t)
+	}
 	t.depth++
 	t.heap = false // it may have left an allocator by a jump
 	if t.state == acting {
 		return true
 	}
 	// The budget counts as used up before the operation, and not just now.
-	t.idle = c.order.hasSpentBudget(t)
+	t.idle = c.order.hasSpentBudget(t) || c.views.isSpent(t)
 	return c.requestTurn(g, t)
 }
 
@@ -263,6 +266,7 @@ func (c *turnController) grantTurns(g *sched.Gate, here *turnThread) {
 			return
 		case t.idle && t.depth > 0:
 			t.idle = false
+			c.views.begin(g, t)
 			c.order.passTurn(t)
 			continue
 		case t.idle:

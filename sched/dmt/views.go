@@ -89,15 +89,40 @@ func (v *viewTurns) begin(g *sched.Gate, t *turnThread) {
 	}
 	g.Affect(sched.Effect{Kind: sched.CommitView, Thread: t.id})
 	v.coarse.begin(t)
+	t.checked = t.seen
+	if t.long && v.rounds != nil && v.rounds.mixed {
+		g.Stall(t.id)
+	}
+	t.long = false
 }
 
-// enter notes that a thread has reached an operation, a system call or an atomic instruction.
-func (v *viewTurns) enter(t *turnThread) {
-	if v == nil || t.depth > 0 {
-		return
+// isSpent reports whether a thread has run all the instructions that it may run in a view.
+func (v *viewTurns) isSpent(t *turnThread) bool {
+	if v == nil || t.state != running || t.seen-t.checked < v.limit {
+		return false
 	}
-	v.coarse.endChunk(t)
+	t.long = true
+	return true
+}
+
+// enterFromView notes that a thread has reached an operation, a system call or an atomic instruction.
+// If its extended turn is used up it is over, as if the thread had stopped before.
+func (c *turnController) enterFromView(t *turnThread) {
+	over := t.state == acting && t.coarse.extended && t.coarse.left(t) == 0
+	c.views.coarse.endChunk(t)
 	t.mark = t.seen
+	if over {
+		c.passViewTurn(t)
+		t.state = running
+	}
+}
+
+// passViewTurn passes a thread's turn on.
+func (c *turnController) passViewTurn(t *turnThread) {
+	t.leaving, c.acting = false, nil
+	t.checked = t.seen
+	c.order.countInstructions(t, c.views.coarse.end(t))
+	c.order.passTurn(t)
 }
 
 // leave ends a thread's operation. Under DThreads a thread that holds a lock keeps the turn.
@@ -110,10 +135,7 @@ func (v *viewTurns) leave(g *sched.Gate, t *turnThread) {
 
 // leaveTurn passes the turn of a thread on that is leaving, and is held.
 func (c *turnController) leaveTurn(g *sched.Gate, t *turnThread) {
-	t.leaving, c.acting = false, nil
-	t.checked = t.seen
-	c.order.countInstructions(t, c.views.coarse.end(t))
-	c.order.passTurn(t)
+	c.passViewTurn(t)
 	if c.views.rounds != nil {
 		t.state = parked
 		return
@@ -139,8 +161,8 @@ func (c *turnController) endRound(g *sched.Gate) {
 }
 
 // endView handles the end of a budget in a view. A thread may spin there on a variable that another
-// thread is to change, which it can never see. Under DThreads others wait for it then, and the run
-// ends. Otherwise the thread takes a turn to commit its stores and see those of others.
+// thread is to change, which it can never see. It takes a turn to commit its stores and see those of
+// others; but under DThreads, if others have waited for it at their operations, the run ends.
 func (c *turnController) endView(g *sched.Gate, t *turnThread) bool {
 	v := c.views
 	if t.state == acting && t.coarse.extended {
@@ -148,14 +170,7 @@ func (c *turnController) endView(g *sched.Gate, t *turnThread) bool {
 		g.Cut()
 		return true
 	}
-	if t.state != running || t.seen-t.checked < v.limit {
-		return true
-	}
-	t.checked = t.seen
-	if v.rounds != nil && len(v.rounds.line) > 1 {
-		if slices.ContainsFunc(v.rounds.line, func(u *turnThread) bool { return u.state == asking }) {
-			g.Stall(t.id)
-		}
+	if !v.isSpent(t) {
 		return true
 	}
 	t.leaving = true
@@ -217,6 +232,7 @@ type roundOrder struct {
 	line   threadQueue // in the order of the token
 	left   threadQueue // of this serial phase
 	serial bool
+	mixed  bool        // the phase is not only of threads whose views are as long as they may be
 	after  *turnThread // the last that was added in this turn
 }
 
@@ -251,6 +267,7 @@ func (r *roundOrder) nextInTurn() *turnThread {
 			return nil
 		}
 		r.serial, r.left = true, slices.Clone(r.line)
+		r.mixed = slices.ContainsFunc(r.line, func(t *turnThread) bool { return !t.long })
 	}
 	if len(r.left) == 0 {
 		return nil
