@@ -23,7 +23,7 @@ func (m *Machine) handleStop(t *kernel.Task, stop arch.Stop) {
 		c.thread(t.ID()).held = &kept
 		return
 	}
-	m.changeViews()
+	m.takeTurn(t)
 	if e, ok := c.gate.TakeEffect(t.ID(), sched.Deliver); ok {
 		m.state.kernel.Deliver(t, e.Writes[0].Data)
 	}

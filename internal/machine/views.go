@@ -53,6 +53,15 @@ func (m *Machine) useViews() error {
 	return nil
 }
 
+// takeTurn prepares what the kernel does for a thread in its turn: its stores are visible, and
+// signals end its waits.
+func (m *Machine) takeTurn(t *kernel.Task) {
+	m.changeViews()
+	if m.hasViews() {
+		m.state.control.withholdSignals(m.state.override, t)
+	}
+}
+
 // changeViews begins and commits views as the controller says. The time of a commit is that of the
 // thread whose stores they are.
 func (m *Machine) changeViews() {

@@ -83,7 +83,6 @@ func (c *coarsening) endChunk(t *turnThread) {
 		return
 	}
 	k := &t.coarse
-	k.extended = false
 	ran := t.seen - min(t.seen, k.after)
 	average := func(a uint64) uint64 { return (3*a + ran + 3) / 4 }
 	switch k.kind {
@@ -120,6 +119,5 @@ func (c *coarsening) end(t *turnThread) uint64 {
 	if c == nil {
 		return 0
 	}
-	t.coarse.extended = false
 	return t.seen - t.coarse.began
 }

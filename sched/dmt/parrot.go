@@ -67,10 +67,10 @@ func (c *parrotController) Ask(g *sched.Gate, v *sched.SyncPoint) bool {
 	}
 	switch {
 	case v.Kind == sched.AtEnter && (op == event.OpSoftBarrierInit || op == event.OpSoftBarrierWait):
-		c.barrier(v.Sync)
+		t.soft = c.barrier(v.Sync)
 	case v.Kind == sched.AtReturn && op == event.OpSoftBarrierWait && t.state == acting && t.depth == 1:
-		if b := c.barrier(v.Sync); b.count > 1 {
-			return c.arrive(g, t, b)
+		if t.soft != nil && t.soft.count > 1 {
+			return c.arrive(g, t, t.soft)
 		}
 	case v.Kind == sched.AtReturn && op == event.OpSectionEnter && t.state == acting && t.depth == 1:
 		c.turnController.Ask(g, v)

@@ -79,13 +79,15 @@ type turnThread struct {
 	heap  bool // it is in an allocator
 	awake bool // the kernel has just woken it
 
-	free bool // it is in a performance-critical section of PARROT
+	free bool         // it is in a performance-critical section of PARROT
+	soft *softBarrier // that it has come to last
 
 	// With views:
 	leaving bool   // its turn is over when it has taken its signals
 	long    bool   // it asks for a turn because its view is as long as views may be
 	atomic  bool   // it is before an atomic instruction
 	locks   int    // that it holds, under dthreads
+	created bool   // its last operation has created a thread, under dthreads
 	checked uint64 // its instructions when its view began, or was found to be long
 	coarse  coarseThread
 

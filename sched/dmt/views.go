@@ -110,7 +110,7 @@ func (v *viewTurns) isSpent(t *turnThread) bool {
 func (c *turnController) enterFromView(t *turnThread) {
 	over := t.state == acting && t.coarse.extended && t.coarse.left(t) == 0
 	c.views.coarse.endChunk(t)
-	t.mark = t.seen
+	t.coarse.extended, t.created, t.mark = false, false, t.seen
 	if over {
 		c.passViewTurn(t)
 		t.state = running
@@ -119,16 +119,23 @@ func (c *turnController) enterFromView(t *turnThread) {
 
 // passViewTurn passes a thread's turn on.
 func (c *turnController) passViewTurn(t *turnThread) {
-	t.leaving, c.acting = false, nil
+	t.leaving, t.created, c.acting = false, false, nil
+	t.coarse.extended = false
 	t.checked = t.seen
 	c.order.countInstructions(t, c.views.coarse.end(t))
 	c.order.passTurn(t)
 }
 
-// leave ends a thread's operation. Under DThreads a thread that holds a lock keeps the turn.
+// leave ends a thread's operation. Under DThreads a thread that holds a lock keeps the turn, and for a
+// while one that has created a thread, so that the first of several does not run before the others
+// (section 3.4).
 func (v *viewTurns) leave(g *sched.Gate, t *turnThread) {
-	if t.locks == 0 && !v.coarse.extends(t) {
-		t.leaving = true
+	switch {
+	case t.locks > 0:
+	case v.rounds != nil && t.created:
+		t.coarse = coarseThread{extended: true, began: t.seen, longest: spinLimit}
+	default:
+		t.leaving = !v.coarse.extends(t)
 	}
 	g.Cut() // the next quantum has another budget
 }
@@ -201,8 +208,7 @@ func (c *turnController) longestTurn(t *turnThread) uint64 {
 // isSerial reports whether DThreads' serial phase is on.
 func (v *viewTurns) isSerial() bool { return v != nil && v.rounds != nil && v.rounds.serial }
 
-// noteOperation notes an operation's end: under DThreads critical sections are part of the turn in
-// which they begin.
+// noteOperation notes an operation's end.
 func (v *viewTurns) noteOperation(t *turnThread, e *event.Sync) {
 	switch {
 	case v == nil || e == nil:
@@ -218,6 +224,8 @@ func (v *viewTurns) noteOperation(t *turnThread, e *event.Sync) {
 		}
 	case event.OpMutexUnlock:
 		t.locks = max(0, t.locks-1)
+	case event.OpCreate, event.OpC11ThrdCreate:
+		t.created = true
 	}
 }
 
