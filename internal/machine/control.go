@@ -32,7 +32,8 @@ type control struct {
 	recorder   *recorder.Recorder
 	threads    nearmap.Map[arch.ThreadID, *controlledThread]
 	views      *storebuffer.Views // of threads, if the controller gives them any
-	blocked    []arch.ThreadID    // by the kernel, since the end of the last quantum
+	override   *override
+	blocked    []arch.ThreadID // by the kernel, since the end of the last quantum
 	exited     []arch.ThreadID
 	timers     int  // that have fired since a thread could run
 	ended      bool // the controller's verdict was carried out
@@ -230,6 +231,9 @@ func (c *control) noteReady(t arch.ThreadID) {
 	}
 	if s := c.threads.At(t); s != nil && s.waited {
 		c.controller.Woken(&c.gate, t)
+		if c.needs.Views { // from now on, not from when it has a core
+			c.override.setHold(t, signalHold{always: c.controller.HoldsSignals(t)})
+		}
 	} else if c.needs.Creations && s == nil {
 		c.controller.Observe(&c.gate, sched.ThreadEvent{Kind: sched.ThreadCreated, Thread: t})
 	}

@@ -43,7 +43,11 @@ func (m *Machine) askOnWake(t *kernel.Task) bool {
 		return true
 	}
 	s.waited = false
-	return c.shouldResume(sched.SyncPoint{Kind: sched.AtWake})
+	resumes := c.shouldResume(sched.SyncPoint{Kind: sched.AtWake})
+	if resumes {
+		m.takeTurn(t)
+	}
+	return resumes
 }
 
 // askOnResume asks about a thread that is about to run.

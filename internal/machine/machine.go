@@ -215,6 +215,9 @@ func (m *Machine) build() (err error) {
 	procfs.Mount(s.fs, s.kernel.Proc())
 	s.override = &override{noFutexTimeouts: c.Enforce != nil, holdsAll: c.Enforce != nil}
 	s.kernel.SetOverride(s.override)
+	if s.control != nil {
+		s.control.override = s.override
+	}
 	if err := m.start(); err != nil {
 		// A failure of the host is the reason why the program is not found.
 		return cmp.Or(s.fs.Failed(), err)
