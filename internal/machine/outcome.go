@@ -115,7 +115,7 @@ func (m *Machine) report() error {
 	for _, i := range inputs {
 		r.Inputs = append(r.Inputs, Input{Path: i.Path, SHA256: i.SHA256})
 	}
-	r.Faults = m.host.seenFaults()
+	r.Faults = m.host.SeenFaults()
 	if r.OverlayFiles, err = s.fs.Left(); err != nil {
 		return errInputs.Wrap(err)
 	}

@@ -44,11 +44,6 @@ var (
 		"A file of the host that the guest read, or tried to read, changed meanwhile or cannot be read; the rest of the sentence names it.",
 		"Run again while nothing else writes to the guest's input files.")
 
-	errOutput = errs.Define("output-cannot-be-written",
-		"the guest's output cannot be written",
-		"The host refused to take standard output, standard error or a log.",
-		"Check the disk or the program at the other end of the pipe.")
-
 	errStdin = errs.Define("stdin-cannot-be-read",
 		"the guest's standard input cannot be read",
 		"The host's file or pipe cannot be examined.",
