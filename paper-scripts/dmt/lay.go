@@ -61,7 +61,7 @@ func laySystems(o *study.Options, t *table.Table) (*table.Table, error) {
 		},
 		Notes: []string{
 			"Times are virtual, in times of that under timed; the mean is geometric.",
-			fmt.Sprintf("Schedules are orders of operations over %d seeds with noise, delays and 1 to %d cores (6 seeds of Debian's programs), and over %d data of the same size.", s.Runs, s.Cores, s.Inputs),
+			fmt.Sprintf("Schedules are orders of operations over %d seeds with noise, delays and 1 to %d cores (4 seeds of Debian's programs), and over %d data of the same size.", s.Runs, s.Cores, s.Inputs),
 			fmt.Sprintf("Racy lines left are source lines of the programs with bugs whose order was not the same in %d runs.", s.Races),
 		},
 	}
@@ -116,7 +116,7 @@ func total(t *table.Table, system string) string {
 func matrix(t *table.Table, list []string, cell func(row map[string]string) string) *table.Table {
 	out := &table.Table{Head: []table.Column{{Name: "program", Key: "program"}}}
 	for _, system := range list {
-		out.Head = append(out.Head, table.Column{Name: system, Key: strings.ReplaceAll(system, ", ", "_"), Number: true})
+		out.Head = append(out.Head, table.Column{Name: system, Key: system, Number: true})
 	}
 	at := map[string]int{}
 	for _, row := range study.Cells(t) {

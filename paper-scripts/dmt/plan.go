@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -13,6 +12,7 @@ import (
 	"github.com/heddle-dmt/heddle/experiments/sweep/table"
 	"github.com/heddle-dmt/heddle/guest/programs/suite"
 	"github.com/heddle-dmt/heddle/internal/machine"
+	"github.com/heddle-dmt/heddle/internal/outfile"
 	"github.com/heddle-dmt/heddle/internal/yamlfile"
 	"github.com/heddle-dmt/heddle/paper-scripts/study"
 	"github.com/heddle-dmt/heddle/recorder/syncops"
@@ -224,7 +224,7 @@ func (s *settings) measureCorpus(ctx context.Context, p corpusProgram, system, d
 		return nil, study.Unmeasurable{Reason: p.Command[0] + " is not installed"}
 	}
 	text := filepath.Join(dir, "text")
-	if err := os.WriteFile(text, linesOfText(s.Text), 0o600); err != nil {
+	if err := outfile.WriteBytes(text, linesOfText(s.Text)); err != nil {
 		return nil, err
 	}
 	t := &target{name: p.Name, config: func(int) machine.Config {
@@ -236,7 +236,7 @@ func (s *settings) measureCorpus(ctx context.Context, p corpusProgram, system, d
 		return c
 	}}
 	few := *s
-	few.Runs = min(s.Runs, 6) // they are long
+	few.Runs = min(s.Runs, 4) // they are long
 	return few.measurePolicy(ctx, t, t, system, dir, false)
 }
 

@@ -28,7 +28,7 @@ import (
 // of the worker threads.
 const (
 	systemPeregrine = "peregrine"
-	systemHinted    = "parrot, hints"
+	systemHinted    = "parrot-hints"
 )
 
 // policyOf returns the policy of a system.
