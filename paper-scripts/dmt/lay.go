@@ -153,7 +153,7 @@ func laySchedules(_ *study.Options, t *table.Table) (*table.Table, error) {
 }
 
 func layRaces(_ *study.Options, t *table.Table) (*table.Table, error) {
-	return keep("races", matrix(t, slices.DeleteFunc(systems(), func(s string) bool { return s == systemPeregrine || s == systemHinted }), valueOf("lines"))), nil
+	return keep("races", matrix(t, systems()[:len(systems())-1], valueOf("lines"))), nil
 }
 
 // drawOverhead draws the overheads beside the results.

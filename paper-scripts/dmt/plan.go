@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"os/exec"
@@ -15,7 +14,6 @@ import (
 	"github.com/heddle-dmt/heddle/internal/outfile"
 	"github.com/heddle-dmt/heddle/internal/yamlfile"
 	"github.com/heddle-dmt/heddle/paper-scripts/study"
-	"github.com/heddle-dmt/heddle/recorder/syncops"
 	"github.com/heddle-dmt/heddle/sched"
 )
 
@@ -35,14 +33,12 @@ type settings struct {
 	Reported map[string]string `mapstructure:"reported"`
 }
 
-// suiteProgram is a program of the suite. Fixed: its data has no seed. Hint is the function at whose start the
-// worker threads wait at a soft barrier.
+// suiteProgram is a program of the suite. Fixed: its data has no seed.
 type suiteProgram struct {
 	Name      string `mapstructure:"name"`
 	Arguments string `mapstructure:"arguments"`
 	Short     string `mapstructure:"short"`
 	Fixed     bool   `mapstructure:"fixed"`
-	Hint      string `mapstructure:"hint"`
 }
 
 // corpusProgram is a program of the host; {text} is a file of text.
@@ -165,7 +161,7 @@ func planMeasured(o *study.Options) (*study.Plan, error) {
 const racySuffix = ", buggy"
 
 // suiteTarget makes a target of a program of the suite.
-func (s *settings) suiteTarget(p suiteProgram, form suite.Form, arguments string, hinted bool) (*target, error) {
+func (s *settings) suiteTarget(p suiteProgram, form suite.Form, arguments string) (*target, error) {
 	subject, err := study.New(p.Name, p.Name, form, study.Size(arguments), s.Threads)
 	if err != nil {
 		return nil, err
@@ -178,27 +174,23 @@ func (s *settings) suiteTarget(p suiteProgram, form suite.Form, arguments string
 		return subject.WithArguments(fmt.Sprintf("%s -s %d", arguments, i+1))
 	}
 	return &target{name: p.Name, subject: with(0), config: func(i int) machine.Config {
-		c := with(i).Config(s.Seed)
-		if hinted {
-			c.CustomSync = []syncops.Custom{{Name: cmp.Or(p.Hint, "run_numbered"), Hint: "soba_wait", Count: s.Threads}}
-		}
-		return c
+		return with(i).Config(s.Seed)
 	}}, nil
 }
 
 func (s *settings) measureProgram(ctx context.Context, p suiteProgram, system, dir string) ([]string, error) {
-	short, err := s.suiteTarget(p, suite.Fixed, p.Short, system == systemHinted)
+	short, err := s.suiteTarget(p, suite.Fixed, p.Short)
 	if err != nil {
 		return nil, err
 	}
 	if system == systemPeregrine {
 		return s.measurePeregrine(ctx, short, dir, !p.Fixed)
 	}
-	long, err := s.suiteTarget(p, suite.Fixed, p.Arguments, system == systemHinted)
+	long, err := s.suiteTarget(p, suite.Fixed, p.Arguments)
 	if err != nil {
 		return nil, err
 	}
-	return s.measurePolicy(ctx, long, short, policyOf(system), dir, !p.Fixed)
+	return s.measurePolicy(ctx, long, short, system, dir, !p.Fixed)
 }
 
 // measurePolicy measures the time of a target, and the schedules of another.
@@ -216,8 +208,8 @@ func (s *settings) measurePolicy(ctx context.Context, long, short *target, polic
 }
 
 func (s *settings) measureCorpus(ctx context.Context, p corpusProgram, system, dir string) ([]string, error) {
-	if system == systemPeregrine || system == systemHinted {
-		return nil, study.Unmeasurable{Reason: "schedules and hints are of the suite's programs only"}
+	if system == systemPeregrine {
+		return nil, study.Unmeasurable{Reason: "hybrid schedules are made of the suite's programs only"}
 	}
 	name, err := exec.LookPath(p.Command[0])
 	if err != nil {
@@ -250,10 +242,10 @@ func linesOfText(n int) []byte {
 }
 
 func (s *settings) measureRacy(ctx context.Context, p suiteProgram, system, dir string) ([]string, error) {
-	if system == systemPeregrine || system == systemHinted {
-		return nil, study.Unmeasurable{Reason: "measured elsewhere: table 3 of PEREGRINE; hints order nothing"}
+	if system == systemPeregrine {
+		return nil, study.Unmeasurable{Reason: "measured elsewhere: table 3 of PEREGRINE"}
 	}
-	t, err := s.suiteTarget(p, suite.Buggy, p.Arguments, false)
+	t, err := s.suiteTarget(p, suite.Buggy, p.Arguments)
 	if err != nil {
 		return nil, err
 	}

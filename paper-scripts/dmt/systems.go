@@ -24,25 +24,13 @@ import (
 	"github.com/heddle-dmt/heddle/sched/enforce"
 )
 
-// systemPeregrine is the system that is no policy, and systemHinted is PARROT with a soft barrier at the start
-// of the worker threads.
-const (
-	systemPeregrine = "peregrine"
-	systemHinted    = "parrot-hints"
-)
-
-// policyOf returns the policy of a system.
-func policyOf(system string) string {
-	if system == systemHinted {
-		return sched.Parrot
-	}
-	return system
-}
+// systemPeregrine is the system that is no policy.
+const systemPeregrine = "peregrine"
 
 // systems lists the systems: timed, against which the others are measured, comes first.
 func systems() []string {
 	return []string{
-		sched.Timed, sched.FCFSSync, sched.RRSync, sched.Kendo, sched.CoreDet, sched.Parrot, systemHinted,
+		sched.Timed, sched.FCFSSync, sched.RRSync, sched.Kendo, sched.CoreDet, sched.Parrot,
 		sched.DThreads, sched.Consequence, systemPeregrine,
 	}
 }
