@@ -121,7 +121,7 @@ int main(void) {
 }`
 
 // TestViewsHideStores: under DThreads neither thread sees the other's stores, both of which are
-// there at the end (Liu, Curtsinger, Berger, section 3.3: differences are committed byte by byte, in
+// there at the end (Liu, Curtsinger, Berger: differences are committed byte by byte, in
 // the order of the token, and the last writer wins).
 func TestViewsHideStores(t *testing.T) {
 	bin := machinetest.Compile(t, viewsLast)

@@ -5,7 +5,7 @@ import (
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
-// Hint is one of PARROT's hints for performance (Cui and others, SOSP 2013, section 3), which a
+// Hint is one of PARROT's hints for performance (Cui and others, SOSP 2013), which a
 // function that a list names is taken for: the program need not have been written for PARROT.
 type Hint string
 

@@ -4,7 +4,7 @@ import (
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
-// coarsening is Consequence's adaptive coarsening (section 4.1): after a lock or an unlock a thread
+// coarsening is Consequence's adaptive coarsening: after a lock or an unlock a thread
 // keeps the turn, and so need neither commit its stores nor get a turn for the next operation, if the
 // instructions up to that operation are expected to be few. What is expected is an average of earlier
 // numbers, weighted exponentially: for each lock of those after locking it, and for each thread of

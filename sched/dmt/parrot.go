@@ -15,10 +15,10 @@ import (
 // round-robin, like those of roundRobinOrder; a thread that waits for its turn spins. Two hints, which
 // order nothing, make that fast:
 //
-//   - A soft barrier (section 3.1) has threads wait until as many as it was made for have come, so that
+//   - A soft barrier has threads wait until as many as it was made for have come, so that
 //     their computations overlap, but no longer than a number of turns, and not while all other
 //     threads wait.
-//   - Threads in a performance-critical section (section 3.2) take no turns. The order of their
+//   - Threads in a performance-critical section take no turns. The order of their
 //     operations depends on timing.
 type parrotController struct {
 	*turnController

@@ -127,8 +127,7 @@ func (c *turnController) passViewTurn(t *turnThread) {
 }
 
 // leave ends a thread's operation. Under DThreads a thread that holds a lock keeps the turn, and for a
-// while one that has created a thread, so that the first of several does not run before the others
-// (section 3.4).
+// while one that has created a thread, so that the first of several does not run before the others.
 func (v *viewTurns) leave(g *sched.Gate, t *turnThread) {
 	switch {
 	case t.locks > 0:
@@ -230,7 +229,7 @@ func (v *viewTurns) noteOperation(t *turnThread, e *event.Sync) {
 }
 
 // roundOrder is the order of DThreads (Liu, Curtsinger, Berger: DThreads: efficient deterministic
-// multithreading, SOSP 2011, section 3). Execution alternates between phases. In the parallel phase
+// multithreading, SOSP 2011). Execution alternates between phases. In the parallel phase
 // all threads run, up to their next operation; in the serial phase they have one turn each, in the
 // order in which the token passes from one to the next. A new thread comes after the thread that
 // created it, and so does a woken one after the thread that woke it. As all locks are guarded by the
