@@ -218,9 +218,29 @@ type PrivatePages interface {
 	// Waiting returns the number of pages in a core's buffer, and the core's clock at the start of
 	// the run that made the first of them.
 	Waiting(arch.CoreID) (pages int, made arch.Cycles)
+	// UseViews makes cores but 0 views of threads for the rest of the run, of which there may be any
+	// number, in place of what the methods above say. Memory does not change for a view's thread but
+	// by its own stores, which no other thread sees. Drain writes the bytes that have changed to
+	// shared memory and ends the view. A thread without a view runs on core 0, where memory is the
+	// shared one.
+	UseViews()
+	// View begins the view of a thread, whose address space is given, on a core that is none.
+	View(arch.CoreID, arch.ThreadID, *mem.Space)
+	// Discard ends the view of a thread that was killed, whose stores no thread sees.
+	Discard(arch.CoreID)
+	// ViewCounts returns what views have done so far.
+	ViewCounts() ViewCounts
 	// Save keeps the stores in all buffers, and which threads have accessed each page. No thread may
 	// be running.
 	Save() SavedPages
+}
+
+// ViewCounts is the work of views: the first stores of views to pages, and the changed pages that
+// were written to shared memory. Overflowed says that there was no room for a page, so that views
+// are not what they should be.
+type ViewCounts struct {
+	Faults, Published uint64
+	Overflowed        bool
 }
 
 // SavedPages is the state of PrivatePages at some time. Its owner calls Release.

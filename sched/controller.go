@@ -147,6 +147,9 @@ type Needs struct {
 	// and about returns of the routines that threads were created for (event.OpThreadReturn), as
 	// those need that record or enforce schedules.
 	SchedulePoints bool
+	// Views gives threads views of memory, which the effects BeginView and CommitView begin and end,
+	// and asks about all atomic instructions outside of operations (AtAtomic).
+	Views bool
 	// WholeOperations keeps signals that have a handler or kill, and that no instruction of the
 	// thread itself has caused, from threads that are in an operation and do not wait in it.
 	WholeOperations bool

@@ -17,6 +17,7 @@ type Gate struct {
 	holdFor  arch.Cycles // HoldFor; 0: until Release
 	cut      bool
 	verdict  GateVerdict
+	stalled  arch.ThreadID
 	counts   GateCounts
 }
 
@@ -25,10 +26,12 @@ type GateVerdict uint8
 
 const (
 	// Controlling is the usual state. With GaveUp the controller lets all threads continue from now
-	// on; with Ended the run is to end.
+	// on; with Ended the run is to end; with Spinning it is to end because the thread of Stall can
+	// never see that for which it waits.
 	Controlling GateVerdict = iota
 	GaveUp
 	Ended
+	Spinning
 )
 
 // GateCounts counts the work of a gate: how often a controller was asked, and how often threads were
@@ -68,6 +71,10 @@ const (
 	Deliver
 	// Overwrite writes to the thread's memory.
 	Overwrite
+	// BeginView gives the thread a view of memory that does not change but by its own stores, and
+	// CommitView makes those visible and ends the view (Needs.Views).
+	BeginView
+	CommitView
 )
 
 // An Effect is an EffectKind with its thread and its data.
@@ -118,6 +125,27 @@ func (g *Gate) GiveUp(v GateVerdict) {
 		g.Release(g.held[0], 0)
 	}
 	g.verdict, g.cut = v, true
+}
+
+// Stall ends the run: a thread that others wait for spins in its view of memory.
+func (g *Gate) Stall(t arch.ThreadID) {
+	g.stalled = t
+	g.GiveUp(Spinning)
+}
+
+// Stalled returns the thread of Stall.
+func (g *Gate) Stalled() arch.ThreadID { return g.stalled }
+
+// Postpone lets a thread that was released continue later, or if it was not, charges the thread that
+// acts.
+func (g *Gate) Postpone(t arch.ThreadID, by arch.Cycles) {
+	i := slices.IndexFunc(g.released, func(r Release) bool { return r.Thread == t })
+	if i < 0 {
+		g.Charge(by)
+		return
+	}
+	g.released[i].Delay += by
+	g.counts.Delayed += by
 }
 
 // Verdict returns the verdict of GiveUp.

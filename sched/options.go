@@ -14,11 +14,14 @@ const (
 	Random = "random"
 	PCT    = "pct"
 
-	// RRSync, FCFSSync and Kendo are controllers (NewTurnController) over timed.
-	RRSync   = "rr-sync"
-	FCFSSync = "fcfs-sync"
-	Kendo    = "kendo"
-	CoreDet  = "coredet"
+	// These but CoreDet are controllers (NewTurnController) over timed.
+	RRSync      = "rr-sync"
+	FCFSSync    = "fcfs-sync"
+	Kendo       = "kendo"
+	CoreDet     = "coredet"
+	Parrot      = "parrot"
+	DThreads    = "dthreads"
+	Consequence = "consequence"
 )
 
 // The granularities at which rr and random end a slice, as
@@ -31,7 +34,7 @@ const (
 
 // PolicyNames lists the values of Options.Policy, the default first.
 func PolicyNames() []string {
-	return []string{Timed, RR, Random, PCT, RRSync, FCFSSync, Kendo, CoreDet}
+	return []string{Timed, RR, Random, PCT, RRSync, FCFSSync, Kendo, CoreDet, Parrot, DThreads, Consequence}
 }
 
 // Granularities lists the values of Options.Granularity, the default first.
@@ -43,7 +46,8 @@ func Granularities() []string { return []string{Block, Sync, Instruction} }
 // options can be swept over several policies.
 type Options struct {
 	// Policy is one of PolicyNames; empty means "timed". The statements below about
-	// timed is true of rr-sync, fcfs-sync and kendo too.
+	// timed are true of the policies over it too: rr-sync, fcfs-sync, kendo, parrot, dthreads and
+	// consequence.
 	Policy string `json:"policy" yaml:"policy" mapstructure:"policy"`
 	// Quantum is, for timed, the bound in cycles by which a core may run
 	// ahead of the slowest busy one; for rr the length of a turn and for
@@ -78,9 +82,10 @@ type Options struct {
 	// change points are spread.
 	Length uint64 `json:"length" yaml:"length" mapstructure:"length" positive:"true"`
 	// Fairness bounds, for rr, random and pct, the instructions that others
-	// run while a runnable thread waits. For rr-sync it is how many
+	// run while a runnable thread waits. For rr-sync and parrot it is how many
 	// instructions a thread may run without an operation before it waits for
-	// the turn to pass it on.
+	// the turn to pass it on; for consequence, before it commits its stores; and
+	// for dthreads, before it counts as spinning.
 	Fairness uint64 `json:"fairness" yaml:"fairness" mapstructure:"fairness" positive:"true"`
 }
 
@@ -98,6 +103,8 @@ const (
 	defaultLength             = 1_000_000
 	defaultFairness           = 1_000_000
 	defaultTurnFairness       = 20_000_000
+	defaultRoundFairness      = 1_000_000_000
+	defaultChunkFairness      = 10_000_000
 
 	maxAmount = 1_000_000_000_000
 	maxDepth  = 1000
@@ -117,8 +124,13 @@ func (o Options) WithDefaults() Options {
 	fillDefault(&o.DelayCycles, defaultDelayCycles)
 	fillDefault(&o.Depth, defaultDepth)
 	fillDefault(&o.Length, max(defaultLength, uint64(max(o.Depth, 0))))
-	if o.Policy == RRSync {
+	switch o.Policy {
+	case RRSync, Parrot:
 		fillDefault(&o.Fairness, defaultTurnFairness)
+	case DThreads:
+		fillDefault(&o.Fairness, defaultRoundFairness)
+	case Consequence:
+		fillDefault(&o.Fairness, defaultChunkFairness)
 	}
 	fillDefault(&o.Fairness, defaultFairness)
 	if o.Jitter == nil {

@@ -45,7 +45,7 @@ func TestValidateNamesTheField(t *testing.T) {
 		o    sched.Options
 		want string
 	}{
-		{sched.Options{Policy: "fifo"}, `scheduling option policy is "fifo"; allowed: timed, rr, random, pct, rr-sync, fcfs-sync, kendo, coredet`},
+		{sched.Options{Policy: "fifo"}, `scheduling option policy is "fifo"; allowed: timed, rr, random, pct, rr-sync, fcfs-sync, kendo, coredet, parrot, dthreads, consequence`},
 		{sched.Options{Granularity: "page"}, `scheduling option granularity is "page"; allowed: block, sync, instruction`},
 		{sched.Options{Quantum: 1e13}, "scheduling option quantum is 10000000000000; allowed: 1 to 1000000000000"},
 		{sched.Options{TimeSlice: 1e13}, "scheduling option time_slice is 10000000000000; allowed: 1 to 1000000000000"},
@@ -115,7 +115,7 @@ func TestParseWords(t *testing.T) {
 		"timed --sched":  `scheduling option "timed" is alone; allowed: pairs of a flag and its value`,
 		"--speed 3":      `scheduling option speed is "3"; allowed: the fields of Options`,
 		"--quantum many": `scheduling option quantum is "many"; allowed: a number`,
-		"--sched fifo":   `scheduling option policy is "fifo"; allowed: timed, rr, random, pct, rr-sync, fcfs-sync, kendo, coredet`,
+		"--sched fifo":   `scheduling option policy is "fifo"; allowed: timed, rr, random, pct, rr-sync, fcfs-sync, kendo, coredet, parrot, dthreads, consequence`,
 	} {
 		if _, err := sched.ParseFlagWords(strings.Fields(words)); err == nil || err.Error() != want {
 			t.Errorf("%s: got %v, want %s", words, err, want)

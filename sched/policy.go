@@ -96,8 +96,8 @@ type Policy interface {
 	Ran(c *Cluster, s Quantum, instructions uint64, cycles arch.Cycles)
 }
 
-// NewPolicy makes the policy of complete and valid options. For rr-sync, fcfs-sync and kendo that
-// is timed: their controllers order the operations of threads that timed runs. coredet is not of
+// NewPolicy makes the policy of complete and valid options. For those with a controller, such as
+// rr-sync, that is timed: their controllers order the operations of threads that timed runs. coredet is not of
 // this package (dmt.NewPolicy).
 func NewPolicy(cores int, seed uint64, o Options) Policy {
 	switch o.Policy {

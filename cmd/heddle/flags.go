@@ -60,7 +60,7 @@ var machineFlags = []struct {
 	{groupScheduling, "granularity", "sched.granularity", "places where a thread may lose its core: " + strings.Join(sched.Granularities(), ", "), flagvalue.Text("WHERE"), perPolicy("granularity")},
 	{groupScheduling, "depth", "sched.depth", "bug depth: one more than the priority change points", flagvalue.Positive, perPolicy("depth")},
 	{groupScheduling, "length", "sched.length", "estimated instructions of the run, over which the change points are spread", flagvalue.Positive, perPolicy("length")},
-	{groupScheduling, "fairness", "sched.fairness", "instructions of others after which a waiting thread runs; of rr-sync, instructions without an operation after which a thread passes its turn on", flagvalue.Positive, perPolicy("fairness")},
+	{groupScheduling, "fairness", "sched.fairness", "instructions of others after which a waiting thread runs; of rr-sync and parrot, instructions without an operation after which a thread passes its turn on, of consequence, commits its stores, and of dthreads, counts as spinning", flagvalue.Positive, perPolicy("fairness")},
 
 	{groupMemory, "model", "memory.model", "memory model: " + strings.Join(memmodel.Names(), ", "), flagvalue.Text("MODEL"), memmodel.SC.String()},
 	{groupMemory, "tso-engine", "memory.engine", "how waiting stores are kept: " + strings.Join(storebuffer.Engines(), ", ") + " (pages: tso alone)", flagvalue.Text("ENGINE"), storebuffer.Exact},

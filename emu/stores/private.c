@@ -120,8 +120,88 @@ static bool unlink_copy(struct heddle_private_pages *p, uint32_t i) {
 static void release_copy(struct heddle_private_pages *p, uint32_t i) {
   p->nused--;
   heddle_private_unref(p, p->copies[i].own);
+  if (p->copies[i].twin) heddle_private_unref(p, p->copies[i].twin);
   p->copies[i].next = p->first_free;
   p->first_free = i;
+}
+
+// ---- views ------------------------------------------------------------------
+
+// With views, a core is a thread's view of memory: from its beginning on, it does not change but for
+// the thread's own stores, which others do not see. A drain compares each copy with its twin and
+// writes the bytes that differ to the shared page, and the view is over. Cores that are not views
+// access the shared pages, and before such a page changes each view gets a copy of it as it was.
+
+// Copies that are left are for the machine's snapshots.
+#define VIEWED (HEDDLE_PRIVATE_PAGES - HEDDLE_PRIVATE_PAGES / 16)
+
+// Gives a core a copy of the page, which is its own twin. The content is the caller's reference to a
+// page of the RAM, or 0: the shared page's. Returns NULL if there is no room.
+static struct heddle_private_page *add_unchanged(struct heddle_private_pages *p, uint32_t core, uint64_t va, uint32_t page,
+                                                 uint32_t content) {
+  if (!content) {
+    if (p->npages >= VIEWED) {
+      p->overflowed = true;
+      return NULL;
+    }
+    content = take_page(p);
+    memcpy(bytes_of(p, content), bytes_of(p, page), HEDDLE_PAGE_SIZE);
+  }
+  struct heddle_private_page *c = add_copy(p, core, va, page, content);
+  c->twin = content;
+  p->ram->refs[content]++;
+  return c;
+}
+
+// The shared page is about to change: gives each view of the space that has no copy of it one.
+static void keep_for_views(struct heddle_private_pages *p, const struct heddle_space *s, uint64_t va, uint32_t page) {
+  uint32_t content = 0;
+  for (uint32_t core = 0; core < p->ncores; core++) {
+    if (!p->cores[core].view || p->cores[core].space != s || copy_of(p, page, core)) continue;
+    if (content) p->ram->refs[content]++;
+    struct heddle_private_page *c = add_unchanged(p, core, va, page, content);
+    if (!c) return;
+    content = c->own;
+    if (p->cores[core].thread == p->last_thread) p->translations_outdated = true;
+  }
+}
+
+// The running core's copy of the page, which it is about to store to.
+static struct heddle_private_page *changed_copy(struct heddle_private_pages *p, uint64_t va, uint32_t page) {
+  struct heddle_private_page *c = copy_of(p, page, p->running_core);
+  if (!c && !(c = add_unchanged(p, p->running_core, va, page, 0))) return NULL;
+  if (c->own == c->twin) {
+    if (p->npages >= VIEWED) {
+      p->overflowed = true;
+      return NULL;
+    }
+    p->faults++;
+  }
+  unshare_page(p, c);
+  return c;
+}
+
+// Writes the bytes that a view's thread has stored to the shared page.
+static void publish_changes(struct heddle_private_pages *p, struct heddle_space *s, uint32_t i) {
+  uint64_t va = p->copies[i].va;
+  if (p->copies[i].own == p->copies[i].twin) {
+    unlink_copy(p, i);
+    return;
+  }
+  uint64_t pte = heddle_space_own(s, va);
+  struct heddle_private_page *c = &p->copies[i];
+  if (!unlink_copy(p, i) || PAGE(pte) != c->shared) return;
+  uint32_t shared = c->shared, own = c->own, twin = c->twin;
+  keep_for_views(p, s, va, shared); // may move the copies
+  uint8_t *to = bytes_of(p, shared);
+  const uint8_t *from = bytes_of(p, own), *before = bytes_of(p, twin);
+  for (unsigned at = 0; at < HEDDLE_PAGE_SIZE; at += 8) {
+    if (!memcmp(from + at, before + at, 8)) continue;
+    for (unsigned b = at; b < at + 8; b++)
+      if (from[b] != before[b]) to[b] = from[b];
+  }
+  p->published++;
+  heddle_ram_written(p->ram, shared);
 }
 
 // ---- draining ---------------------------------------------------------------
@@ -177,10 +257,15 @@ static void mark_traced_store(struct heddle_private_pages *p) {
 // Makes all stores in a core's buffer visible.
 void heddle_private_drain(struct heddle_private_pages *p, uint32_t core) {
   struct heddle_core_pages *buffer = &p->cores[core];
+  if (buffer->view) {
+    buffer->view = false;
+    p->translations_outdated = true;
+  }
   if (!buffer->n) return;
   mark_traced_store(p);
   for (uint32_t i = 0; i < buffer->n; i++) {
-    publish(p, buffer->space, buffer->copies[i]);
+    if (p->has_views) publish_changes(p, buffer->space, buffer->copies[i]);
+    else publish(p, buffer->space, buffer->copies[i]);
     release_copy(p, buffer->copies[i]);
   }
   buffer->n = 0;
@@ -332,6 +417,22 @@ static enum heddle_walk store_shared(struct heddle_private_pages *p, uint64_t va
   return HEDDLE_WALK_OK;
 }
 
+// heddle_private_fill with views.
+static void fill_view(struct heddle_private_pages *p, uint64_t va, enum heddle_access access, uint64_t *pte) {
+  uint32_t page = PAGE(*pte);
+  struct heddle_private_page *c;
+  if (!p->cores[p->running_core].view) {
+    if (access == HEDDLE_WRITE) keep_for_views(p, *p->space, va, page);
+    else *pte &= ~(uint64_t)HEDDLE_PTE_WRITE;
+  } else if (access == HEDDLE_WRITE) {
+    if ((c = changed_copy(p, va, page))) *pte = with_page(*pte, c->own);
+  } else {
+    c = copy_of(p, page, p->running_core);
+    if (c) *pte = with_page(*pte, c->own);
+    if (!c || c->own == c->twin || p->ram->refs[c->own] > 1) *pte &= ~(uint64_t)HEDDLE_PTE_WRITE;
+  }
+}
+
 // The engine asks for the translation of va, for which the page tables have *pte. Changes it to the
 // page that the running core sees, and the rights that it has.
 enum heddle_walk heddle_private_fill(struct heddle_private_pages *p, uint64_t va, enum heddle_access access,
@@ -342,6 +443,10 @@ enum heddle_walk heddle_private_fill(struct heddle_private_pages *p, uint64_t va
   if (is_written_in_place(*pte)) {
     if (access == HEDDLE_WRITE) p->must_drain = p->stored_in_place = true;
     else *pte &= ~(uint64_t)HEDDLE_PTE_WRITE;
+    return HEDDLE_WALK_OK;
+  }
+  if (p->has_views) {
+    fill_view(p, va, access, pte);
     return HEDDLE_WALK_OK;
   }
   bool only = claim_page(p, va, page);
@@ -409,7 +514,12 @@ static void page_walked(void *observer, struct heddle_space *s, uint64_t va, enu
     return;
   }
   if (p->running_core != HEDDLE_NO_CORE) {
-    *pte = heddle_private_seen(p, *pte);
+    if (p->has_views && access == HEDDLE_WRITE) fill_view(p, va, access, pte);
+    else *pte = heddle_private_seen(p, *pte);
+    return;
+  }
+  if (p->has_views) {
+    if (access == HEDDLE_WRITE) keep_for_views(p, s, va, page);
     return;
   }
   if (has_only_thread(p->state[page])) drain_thread(p, only_thread(p->state[page]));
@@ -424,18 +534,22 @@ uint64_t heddle_private_seen(const struct heddle_private_pages *p, uint64_t pte)
   return c ? with_page(pte, c->own) : pte;
 }
 
+// Discards the stores in a core's buffer, and ends a view.
+void heddle_private_discard(struct heddle_private_pages *p, uint32_t core) {
+  struct heddle_core_pages *buffer = &p->cores[core];
+  buffer->view = false;
+  for (uint32_t i = 0; i < buffer->n; i++) {
+    unlink_copy(p, buffer->copies[i]);
+    release_copy(p, buffer->copies[i]);
+  }
+  buffer->n = 0;
+}
+
 // The space no longer exists, and with it the stores that wait for its pages.
 static void space_cleared(void *observer, const struct heddle_space *s) {
   struct heddle_private_pages *p = observer;
-  for (uint32_t core = 0; core < p->ncores; core++) {
-    struct heddle_core_pages *buffer = &p->cores[core];
-    if (!buffer->n || buffer->space != s) continue;
-    for (uint32_t i = 0; i < buffer->n; i++) {
-      unlink_copy(p, buffer->copies[i]);
-      release_copy(p, buffer->copies[i]);
-    }
-    buffer->n = 0;
-  }
+  for (uint32_t core = 0; core < p->ncores; core++)
+    if (p->cores[core].space == s) heddle_private_discard(p, core);
 }
 
 static void kernel_read(void *observer, uint64_t page, uint64_t va, size_t n) {
@@ -456,6 +570,26 @@ static const struct heddle_observer observer_functions = {
 };
 
 // ---- runs -------------------------------------------------------------------
+
+// Makes cores views, of any number of threads, for the rest of the run. Core 0 stays the shared memory.
+void heddle_private_use_views(struct heddle_private_pages *p) { p->has_views = true; }
+
+static void make_cores(struct heddle_private_pages *p, uint32_t n) {
+  if (n <= p->ncores) return;
+  p->cores = realloc(p->cores, n * sizeof *p->cores);
+  if (!p->cores) abort();
+  memset(p->cores + p->ncores, 0, (n - p->ncores) * sizeof *p->cores);
+  p->ncores = n;
+}
+
+// The core, which has no copies, is from now on the thread's view of the space.
+void heddle_private_view(struct heddle_private_pages *p, uint32_t core, uint32_t thread, struct heddle_space *s) {
+  make_cores(p, core + 1);
+  p->cores[core].view = true;
+  p->cores[core].thread = thread;
+  p->cores[core].space = s;
+  p->translations_outdated = true;
+}
 
 // The loaded thread is about to run on the core.
 void heddle_private_begin(struct heddle_private_pages *p, uint32_t core, uint32_t thread) {
@@ -484,7 +618,7 @@ bool heddle_private_end(struct heddle_private_pages *p) {
 // Sets the state of pages to that of a snapshot, with empty buffers.
 void heddle_private_reset(struct heddle_private_pages *p, const uint32_t *state, size_t n) {
   for (uint32_t core = 0; core < p->ncores; core++)
-    if (p->cores[core].n) space_cleared(p, p->cores[core].space);
+    if (p->cores[core].n || p->cores[core].view) space_cleared(p, p->cores[core].space);
   memset(p->first_copy, 0, p->ram->fresh * sizeof *p->first_copy);
   memset(p->state, 0, p->ram->fresh * sizeof *p->state);
   memcpy(p->state, state, n * sizeof *state);
@@ -498,6 +632,7 @@ bool heddle_private_restore(struct heddle_private_pages *p, uint32_t core, uint3
                        const struct heddle_private_page *c) {
   uint64_t pte = heddle_space_get(s, c->va);
   if (!pte) return false;
+  make_cores(p, core + 1);
   struct heddle_core_pages *buffer = &p->cores[core];
   buffer->thread = thread;
   buffer->made = made;
@@ -505,6 +640,7 @@ bool heddle_private_restore(struct heddle_private_pages *p, uint32_t core, uint3
   p->ram->refs[c->own]++;
   struct heddle_private_page *n = add_copy(p, core, c->va, PAGE(pte), c->own);
   n->full = c->full;
+  if ((n->twin = c->twin)) p->ram->refs[c->twin]++;
   memcpy(n->bytes, c->bytes, sizeof n->bytes);
   return true;
 }

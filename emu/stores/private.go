@@ -16,6 +16,8 @@ package stores
 #cgo nocallback heddle_private_restore
 #cgo noescape heddle_private_unref
 #cgo nocallback heddle_private_unref
+#cgo noescape heddle_private_view
+#cgo nocallback heddle_private_view
 */
 import "C"
 
@@ -73,11 +75,34 @@ func (p *PrivatePages) corePages(k int) *C.struct_heddle_core_pages {
 	return (*C.struct_heddle_core_pages)(unsafe.Add(unsafe.Pointer(p.c.cores), uintptr(k)*C.sizeof_struct_heddle_core_pages))
 }
 
+// UseViews implements emu.PrivatePages.
+func (p *PrivatePages) UseViews() { C.heddle_private_use_views(p.c) }
+
+// View implements emu.PrivatePages.
+func (p *PrivatePages) View(k arch.CoreID, t arch.ThreadID, s *mem.Space) {
+	C.heddle_private_view(p.c, C.uint32_t(k), C.uint32_t(t), (*C.struct_heddle_space)(s.Handle()))
+}
+
+// Discard implements emu.PrivatePages.
+func (p *PrivatePages) Discard(k arch.CoreID) { C.heddle_private_discard(p.c, C.uint32_t(k)) }
+
+// ViewCounts implements emu.PrivatePages.
+func (p *PrivatePages) ViewCounts() emu.ViewCounts {
+	return emu.ViewCounts{Faults: uint64(p.c.faults), Published: uint64(p.c.published), Overflowed: bool(p.c.overflowed)}
+}
+
 // savedPages is an emu.SavedPages.
 type savedPages struct {
 	pages  *PrivatePages
 	state  []uint32
 	copies []savedPage
+	views  []savedView
+}
+
+// savedView is a core that is a view.
+type savedView struct {
+	core   arch.CoreID
+	thread arch.ThreadID
 }
 
 // savedPage is a core's copy of a page.
@@ -97,9 +122,15 @@ func (p *PrivatePages) Save() emu.SavedPages {
 	copies := unsafe.Slice(c.copies, int(c.ncopies))
 	for k := range int(c.ncores) {
 		core := p.corePages(k)
+		if core.view {
+			s.views = append(s.views, savedView{arch.CoreID(k), arch.ThreadID(core.thread)})
+		}
 		for _, i := range unsafe.Slice(core.copies, int(core.n)) {
 			s.copies = append(s.copies, savedPage{arch.CoreID(k), arch.ThreadID(core.thread), arch.Cycles(core.made), copies[i]})
 			p.ram.Ref(mem.Page(copies[i].own))
+			if copies[i].twin != 0 {
+				p.ram.Ref(mem.Page(copies[i].twin))
+			}
 		}
 	}
 	return s
@@ -107,9 +138,12 @@ func (p *PrivatePages) Save() emu.SavedPages {
 
 // CopyForSnapshot makes another one of the same state.
 func (s *savedPages) CopyForSnapshot(*deepcopy.Copier) any {
-	n := &savedPages{s.pages, slices.Clone(s.state), slices.Clone(s.copies)}
+	n := &savedPages{s.pages, slices.Clone(s.state), slices.Clone(s.copies), slices.Clone(s.views)}
 	for i := range n.copies {
 		s.pages.ram.Ref(mem.Page(n.copies[i].page.own))
+		if twin := n.copies[i].page.twin; twin != 0 {
+			s.pages.ram.Ref(mem.Page(twin))
+		}
 	}
 	return n
 }
@@ -118,6 +152,9 @@ func (s *savedPages) CopyForSnapshot(*deepcopy.Copier) any {
 func (s *savedPages) Release() {
 	for i := range s.copies {
 		C.heddle_private_unref(s.pages.c, s.copies[i].page.own)
+		if twin := s.copies[i].page.twin; twin != 0 {
+			C.heddle_private_unref(s.pages.c, twin)
+		}
 	}
 	s.copies = nil
 }
@@ -126,6 +163,9 @@ func (s *savedPages) Release() {
 func (s *savedPages) Load(space func(arch.ThreadID) *mem.Space) {
 	c := s.pages.c
 	C.heddle_private_reset(c, (*C.uint32_t)(unsafe.Pointer(&s.state[0])), C.size_t(len(s.state)))
+	for _, v := range s.views {
+		s.pages.View(v.core, v.thread, space(v.thread))
+	}
 	for i := range s.copies {
 		p := &s.copies[i]
 		if !C.heddle_private_restore(c, C.uint32_t(p.core), C.uint32_t(p.thread), C.uint64_t(p.made), (*C.struct_heddle_space)(space(p.thread).Handle()), &p.page) {

@@ -24,13 +24,15 @@ struct heddle_private_functions {
   void (*isolate)(void *engine);
 };
 
-// A core's copy of a page. The core has stored to it; the other cores see the page as it was before.
+// A core's copy of a page. The core has stored to it; the other cores see the page as it was before. With
+// views, a core that is a view also has copies of pages that others have changed since: own is twin then.
 struct heddle_private_page {
   uint64_t va;      // of the page, in the space of the core's thread
   uint32_t shared;  // number of the page that other cores see
   uint32_t own;     // number of the copy
   uint32_t next;    // index of the next copy of the shared page, 0: none
-  uint16_t core;
+  uint32_t twin;    // with views: number of the page as it was when the view began
+  uint32_t core;
   bool full;          // the core may have stored to any byte, and no other core has a copy
   uint64_t bytes[64]; // unless full: a bit for each byte that the core has stored to
 };
@@ -42,6 +44,7 @@ struct heddle_core_pages {
   uint32_t n, room;
   uint32_t *copies;  // indices
   uint64_t made;     // the core's clock at the start of the run that made the first copy
+  bool view;         // memory does not change for the core
 };
 
 // A store in execution. Its bytes are marked in the copies once its instruction has retired.
@@ -79,6 +82,10 @@ struct heddle_private_pages {
   bool filling;                // the engine translates an address for the guest
   uint64_t pc;                 // of the instruction that is executed alone
   struct heddle_traced_store traced_store;
+  bool has_views;              // cores are views of threads (heddle_private_use_views)
+  bool overflowed;             // there was no room for a copy: a view is not what it should be
+  uint64_t faults;             // first stores of views to pages
+  uint64_t published;          // pages that views have changed
 };
 
 bool heddle_private_init(struct heddle_private_pages *p, const struct heddle_private_functions *functions, void *engine,
@@ -90,6 +97,9 @@ void heddle_private_drain(struct heddle_private_pages *p, uint32_t core);
 void heddle_private_reset(struct heddle_private_pages *p, const uint32_t *state, size_t n);
 bool heddle_private_restore(struct heddle_private_pages *p, uint32_t core, uint32_t thread, uint64_t made,
                             struct heddle_space *s, const struct heddle_private_page *c);
+void heddle_private_discard(struct heddle_private_pages *p, uint32_t core);
+void heddle_private_use_views(struct heddle_private_pages *p);
+void heddle_private_view(struct heddle_private_pages *p, uint32_t core, uint32_t thread, struct heddle_space *s);
 void heddle_private_unref(struct heddle_private_pages *p, uint32_t page);
 uint64_t heddle_private_seen(const struct heddle_private_pages *p, uint64_t pte);
 

@@ -60,7 +60,7 @@ func TestLoadErrorsNameThePlace(t *testing.T) {
 		one + "grid: {seeds: 5-1}":                    `x.yaml:2: grid.seeds is "5-1"; allowed: a number or a range like 1-10`,
 		one + "grid: {seeds: [1, x]}":                 `x.yaml:2: grid.seeds[1] is "x"; allowed: a number or a range like 1-10`,
 		one + "grid: {seeds: 1-10000000}":             `x.yaml:2: grid is "10000000 runs"; allowed: at most 1000000`,
-		one + "grid: {policy: [rr, fifo]}":            `x.yaml:2: grid.policy[1] is "fifo"; allowed: scheduling option policy is "fifo"; allowed: timed, rr, random, pct, rr-sync, fcfs-sync, kendo, coredet`,
+		one + "grid: {policy: [rr, fifo]}":            `x.yaml:2: grid.policy[1] is "fifo"; allowed: scheduling option policy is "fifo"; allowed: timed, rr, random, pct, rr-sync, fcfs-sync, kendo, coredet, parrot, dthreads, consequence`,
 		one + "grid: {arguments: {threads: [1]}}":     `x.yaml:2: grid.arguments.threads is "threads"; allowed: a name besides threads, with at least one value`,
 		one + "inputs: [{name: a}]":                   `x.yaml:2: inputs[0] is "an input with neither file nor generate"; allowed: either file or generate`,
 		one + "inputs:\n- {name: a, generate: text, size: 1K}\n- {name: a, generate: text, size: 1K}": `x.yaml:4: inputs[1].name is "a"; allowed: a name that no other input has`,

@@ -101,7 +101,7 @@ func (m *Machine) AddRecording(p recorder.Recording) {
 
 // WriteOutputOnce has the guest's output written once, though the run returns to snapshots
 // and produces it again.
-func (m *Machine) WriteOutputOnce() { m.host.once = true }
+func (m *Machine) WriteOutputOnce() { m.host.Once = true }
 
 // End ends the run with an outcome.
 func (m *Machine) End(outcome Outcome) { m.end(outcome) }

@@ -135,7 +135,7 @@ func (m *Machine) mayClientsAct() bool {
 func (m *Machine) pollClients(now int64) bool {
 	g := &liveGuest{machine: m, at: m.toCycles(now)}
 	if err := m.clientHost.Poll(g); err != nil {
-		m.host.keepError(err)
+		m.host.KeepError(err)
 		m.end(OutcomeInterrupted)
 		return false
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/heddle-dmt/heddle/guest/kernel"
 	"github.com/heddle-dmt/heddle/guest/linux"
 	"github.com/heddle-dmt/heddle/internal/nearmap"
+	"github.com/heddle-dmt/heddle/memmodel/storebuffer"
 	"github.com/heddle-dmt/heddle/recorder"
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/recorder/syncops"
@@ -30,6 +31,8 @@ type control struct {
 	recognizer *syncops.Recognizer
 	recorder   *recorder.Recorder
 	threads    nearmap.Map[arch.ThreadID, *controlledThread]
+	views      *storebuffer.Views // of threads, if the controller gives them any
+	override   *override
 	blocked    []arch.ThreadID // by the kernel, since the end of the last quantum
 	exited     []arch.ThreadID
 	timers     int  // that have fired since a thread could run
@@ -228,6 +231,9 @@ func (c *control) noteReady(t arch.ThreadID) {
 	}
 	if s := c.threads.At(t); s != nil && s.waited {
 		c.controller.Woken(&c.gate, t)
+		if c.needs.Views { // from now on, not from when it has a core
+			c.override.setHold(t, signalHold{always: c.controller.HoldsSignals(t)})
+		}
 	} else if c.needs.Creations && s == nil {
 		c.controller.Observe(&c.gate, sched.ThreadEvent{Kind: sched.ThreadCreated, Thread: t})
 	}

@@ -43,7 +43,11 @@ func (m *Machine) askOnWake(t *kernel.Task) bool {
 		return true
 	}
 	s.waited = false
-	return c.shouldResume(sched.SyncPoint{Kind: sched.AtWake})
+	resumes := c.shouldResume(sched.SyncPoint{Kind: sched.AtWake})
+	if resumes {
+		m.takeTurn(t)
+	}
+	return resumes
 }
 
 // askOnResume asks about a thread that is about to run.
@@ -128,7 +132,7 @@ func (m *Machine) askAfterOperation(t *kernel.Task) {
 
 // asksAtAtomics reports whether the engine stops before atomic instructions, so that the
 // controller is asked about them.
-func (m *Machine) asksAtAtomics() bool { return m.with.atomics }
+func (m *Machine) asksAtAtomics() bool { return m.with.atomics || m.hasViews() }
 
 // admitAtomic has the engine not stop again before the atomic instruction that a thread may be
 // before, if the controller was asked about it.
@@ -140,7 +144,8 @@ func (m *Machine) admitAtomic(t *kernel.Task) {
 
 // askAtAtomic asks about a thread that the engine has stopped before an atomic instruction.
 // Those of the dynamic linker have no position in any order: no program can observe which
-// thread is the first to call a function.
+// thread is the first to call a function. With views they have one, as all atomic instructions: the
+// stores around them are to be seen.
 func (m *Machine) askAtAtomic(t *kernel.Task, stop arch.Stop) {
 	c := m.state.control
 	if !m.asksAtAtomics() || stop.Reason != arch.StopBreakpoint || !m.cpu.AtAtomic() || c.gate.Holds(t.ID()) {
@@ -151,7 +156,7 @@ func (m *Machine) askAtAtomic(t *kernel.Task, stop arch.Stop) {
 	library, linker := c.recognizer.Library(t.ID(), arch.Addr(r.RIP))
 	m.cpu.AdmitAtomic(true)
 	s := c.thread(t.ID())
-	if linker || c.recognizer.InOperation(t.ID()) {
+	if linker && !m.hasViews() || c.recognizer.InOperation(t.ID()) {
 		s.atomic = false
 		return
 	}

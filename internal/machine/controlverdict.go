@@ -23,6 +23,7 @@ func (m *Machine) handleStop(t *kernel.Task, stop arch.Stop) {
 		c.thread(t.ID()).held = &kept
 		return
 	}
+	m.takeTurn(t)
 	if e, ok := c.gate.TakeEffect(t.ID(), sched.Deliver); ok {
 		m.state.kernel.Deliver(t, e.Writes[0].Data)
 	}
@@ -49,6 +50,7 @@ func (m *Machine) applyVerdict(t arch.ThreadID, core arch.CoreID, stop arch.Stop
 	if t != arch.NoThread {
 		m.reportProgress(t, stop)
 	}
+	m.changeViews()
 	m.applyEffects()
 	before := s.clock.now
 	released, charge := c.gate.Take()
@@ -85,6 +87,9 @@ func (c *control) reportWaitsAndExits() {
 	for _, t := range c.exited {
 		c.gate.Forget(t)
 		c.threads.Delete(t)
+		if c.views != nil {
+			c.views.Discard(t)
+		}
 		c.controller.Exited(&c.gate, t)
 	}
 	c.blocked, c.exited = c.blocked[:0], c.exited[:0]
@@ -168,6 +173,8 @@ func (m *Machine) endControl() {
 		return
 	case v == sched.Ended && !m.done && !m.state.kernel.Done():
 		m.end(OutcomeDiverged)
+	case v == sched.Spinning:
+		m.endSpinning(c.gate.Stalled())
 	}
 	c.ended = true
 	m.state.ignoreFutexTimeouts(false)

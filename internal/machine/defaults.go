@@ -68,7 +68,7 @@ var (
 
 	errTwoOrders = errs.Define("policy-orders-too",
 		"the policy {policy} orders synchronization operations, and so does {other}; use another policy: {allowed}",
-		"A run that follows or makes a schedule, or that Frost executes, has its operations ordered by that; rr-sync, fcfs-sync and kendo order them, too.",
+		"A run that follows or makes a schedule, or that Frost executes, has its operations ordered by that; rr-sync, fcfs-sync, kendo, parrot, dthreads and consequence order them, too.",
 		"Choose one of the policies that the sentence names with --sched.")
 
 	errMemory = errs.Define("memory-model-option",

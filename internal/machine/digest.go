@@ -12,13 +12,14 @@ import (
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/guest/kernel"
 	"github.com/heddle-dmt/heddle/internal/deepcopy"
+	"github.com/heddle-dmt/heddle/internal/machine/streams"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
 // digest hashes the events of a run, in order, and counts them. It is the kernel's observer.
 // Only numbers of the guest enter the digests.
 type digest struct {
-	host     *hostSide
+	host     *streams.Host
 	events   *hasher
 	schedule *hasher
 	output   *hasher
@@ -37,7 +38,7 @@ type digest struct {
 	refusedLevel bool // glibc has refused a program or a library because of the processor's level
 }
 
-func newDigest(host *hostSide) *digest {
+func newDigest(host *streams.Host) *digest {
 	return &digest{
 		host: host, thread: arch.NoThread, events: &hasher{}, schedule: &hasher{}, output: &hasher{}, stdout: &hasher{},
 		threads: map[arch.ThreadID]uint64{},
@@ -86,7 +87,7 @@ func (d *digest) endTurn() {
 	}
 	hashWords(d.schedule, uint64(d.thread), d.turnLength)
 	hashWords(d.events, 1, uint64(d.thread), d.turnLength)
-	if d.host.eventLog != nil {
+	if d.host.EventLog != nil {
 		d.log("turn thread %d instructions %d%s", d.thread, d.turnLength, insideText(d.inside))
 	}
 	if d.inside > 0 {
@@ -107,21 +108,21 @@ func insideText(accesses uint8) string {
 
 // log writes a line of the event log, if there is one.
 func (d *digest) log(format string, args ...any) {
-	if d.host.eventLog != nil {
-		d.host.printLine(d.host.eventLog, format+"\n", args...)
+	if d.host.EventLog != nil {
+		d.host.PrintLine(d.host.EventLog, format+"\n", args...)
 	}
 }
 
 // Syscall implements kernel.Observer.
 func (d *digest) Syscall(t *kernel.Task, number uint64, a [6]uint64, ret uint64) {
 	hashWords(d.events, 2, uint64(t.ID()), number, a[0], a[1], a[2], a[3], a[4], a[5], ret)
-	if d.host.eventLog == nil && d.host.strace == nil {
+	if d.host.EventLog == nil && d.host.Strace == nil {
 		return
 	}
 	line := t.Trace(number, a, ret)
 	d.log("syscall thread %d after %d %s", t.ID(), d.turnLength, line)
-	if d.host.strace != nil {
-		d.host.printLine(d.host.strace, "[%d] %s\n", t.ID(), line)
+	if d.host.Strace != nil {
+		d.host.PrintLine(d.host.Strace, "[%d] %s\n", t.ID(), line)
 	}
 }
 
@@ -129,8 +130,8 @@ func (d *digest) Syscall(t *kernel.Task, number uint64, a [6]uint64, ret uint64)
 func (d *digest) Signal(t arch.ThreadID, signal int) {
 	hashWords(d.events, 3, uint64(t), uint64(signal))
 	d.log("signal thread %d number %d", t, signal)
-	if d.host.strace != nil {
-		d.host.printLine(d.host.strace, "[%d] --- signal %d ---\n", t, signal)
+	if d.host.Strace != nil {
+		d.host.PrintLine(d.host.Strace, "[%d] --- signal %d ---\n", t, signal)
 	}
 }
 
@@ -166,7 +167,7 @@ func (d *digest) countRest(connection uint64, bytes []byte) {
 // Write implements vfs.Sink.
 func (d *digest) Write(fd int, p []byte) (int, unix.Errno) {
 	d.refusedLevel = d.refusedLevel || fd == 2 && refusesLevel(p)
-	n, errno := d.host.writeStream(fd, p, d.written[fd])
+	n, errno := d.host.WriteStream(fd, p, d.written[fd])
 	if n > 0 || errno == 0 {
 		hashWords(d.output, uint64(fd), uint64(n))
 		_, _ = d.output.Write(p[:n])
@@ -180,7 +181,7 @@ func (d *digest) Write(fd int, p []byte) (int, unix.Errno) {
 
 // Broken implements vfs.Sink.
 func (d *digest) Broken(fd int) bool {
-	f := d.host.faults[fd]
+	f := d.host.FaultOf(fd)
 	return f != nil && f.Errno == ErrnoName(unix.EPIPE) && d.written[fd] >= f.Bytes
 }
 

@@ -101,8 +101,17 @@ func TestEnginesAgree(t *testing.T) {
 	t.Run("environment", func(t *testing.T) { expectEqualRuns(t, config(machinetest.Compile(t, environment, "-O1"))) })
 	racy := machinetest.Compile(t, machinetest.Racy, "-pthread")
 	for _, o := range []sched.Options{
-		{Policy: sched.Random}, {Policy: sched.Random, Granularity: sched.Instruction}, {Policy: "pct"}, {Policy: "rr"},
-		{Policy: "rr-sync"}, {Policy: "fcfs-sync"}, {Policy: "kendo"}, {Policy: "coredet"},
+		{Policy: sched.Random},
+		{Policy: sched.Random, Granularity: sched.Instruction},
+		{Policy: "pct"},
+		{Policy: "rr"},
+		{Policy: "rr-sync"},
+		{Policy: "fcfs-sync"},
+		{Policy: "kendo"},
+		{Policy: "coredet"},
+		{Policy: "parrot"},
+		{Policy: "dthreads"},
+		{Policy: "consequence"},
 	} {
 		t.Run(o.Policy+" "+o.Granularity, func(t *testing.T) {
 			c := config(racy)

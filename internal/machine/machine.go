@@ -17,6 +17,7 @@ import (
 	"github.com/heddle-dmt/heddle/guest/vfs"
 	"github.com/heddle-dmt/heddle/internal/deepcopy"
 	"github.com/heddle-dmt/heddle/internal/machine/publish"
+	"github.com/heddle-dmt/heddle/internal/machine/streams"
 	"github.com/heddle-dmt/heddle/memmodel"
 	"github.com/heddle-dmt/heddle/recorder"
 	"github.com/heddle-dmt/heddle/recorder/event"
@@ -32,7 +33,7 @@ type Machine struct {
 	config Config
 	ram    *mem.RAM
 	cpu    emu.CPU
-	host   *hostSide
+	host   *streams.Host
 	trace  *trace.Writer // nil unless the run is recorded
 	export *vfs.ExportFolder
 	// clientHost is nil unless programs on the host can connect to the guest.
@@ -180,8 +181,7 @@ func (m *Machine) build() (err error) {
 	cluster.SetSwitchCost(arch.Cycles(c.Costs.ContextSwitch))
 	cluster.SetCosts(m.orderCosts())
 	cluster.SetRealtimeShare(m.toCycles(realtimeRuntimeNS), m.toCycles(realtimePeriodNS))
-	m.host = newHostSide(c, m.with.isolated)
-	m.host.noteFault = m.recordFault
+	m.host = m.newHostSide()
 	s := &state{cluster: cluster, clock: &coreClock{cluster: cluster, mhz: uint64(c.Costs.MHz), ordered: dmt.OrdersOperations(c.Sched.Policy)}, digest: newDigest(m.host), recording: &recording{}}
 	m.state = s
 	if s.control, err = m.newControl(); err != nil {
@@ -215,6 +215,9 @@ func (m *Machine) build() (err error) {
 	procfs.Mount(s.fs, s.kernel.Proc())
 	s.override = &override{noFutexTimeouts: c.Enforce != nil, holdsAll: c.Enforce != nil}
 	s.kernel.SetOverride(s.override)
+	if s.control != nil {
+		s.control.override = s.override
+	}
 	if err := m.start(); err != nil {
 		// A failure of the host is the reason why the program is not found.
 		return cmp.Or(s.fs.Failed(), err)
@@ -557,7 +560,7 @@ func (m *Machine) Run(ctx context.Context) (*Result, error) {
 		}
 		if n%stepsBetweenChecks == 0 || done-looked >= instructionsBetweenChecks {
 			looked = done
-			if !m.done && (ctx.Err() != nil || m.host.isInvalid()) {
+			if !m.done && (ctx.Err() != nil || m.host.IsInvalid()) {
 				m.endFromOutside(ctx)
 			}
 		}
@@ -625,9 +628,9 @@ func (m *Machine) complete() error {
 	m.finishClients()
 	if m.config.Replay != nil || m.with.isolated {
 		m.checkReplay()
-		return errors.Join(m.finishRecording(), m.host.err)
+		return errors.Join(m.finishRecording(), m.host.Err())
 	}
-	return errors.Join(m.finishRecording(), m.writeChanges(), m.host.err)
+	return errors.Join(m.finishRecording(), m.writeChanges(), m.host.Err())
 }
 
 // writeChanges writes the guest's changes of files to the host.

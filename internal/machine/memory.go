@@ -25,6 +25,9 @@ var errPagesMemory = errs.Define("pages-engine-memory-log",
 func (m *Machine) bufferStores() error {
 	c := &m.config
 	m.state.stores = storebuffer.None{}
+	if m.hasViews() {
+		return m.useViews()
+	}
 	if c.Memory.MemoryModel() == memmodel.SC {
 		return nil
 	}
@@ -80,8 +83,11 @@ func (m *Machine) commitStores(q sched.Quantum) bool {
 	m.recordDelays(now, true)
 	s.stores.Switch(q.Core, q.Thread)
 	m.beforeQuantum(q, m.decided)
-	if s.kernel.Task(q.Thread).HasKernelWork() {
+	if t := s.kernel.Task(q.Thread); t.HasKernelWork() {
 		s.stores.Drain(q.Core)
+		if m.hasViews() && !s.control.gate.Holds(q.Thread) {
+			m.leaveView(t)
+		}
 	}
 	m.recordDelays(now, false)
 	s.recording.delays.noteRun(q.Core)
@@ -91,9 +97,17 @@ func (m *Machine) commitStores(q sched.Quantum) bool {
 // execute runs the thread, which is loaded, to the end of a quantum.
 func (m *Machine) execute(q sched.Quantum, t *kernel.Task) (arch.Stop, Reaction) {
 	s := m.state
+	faults := uint64(0)
+	if m.hasViews() {
+		m.enterView(t)
+		faults = s.control.views.Counts().Faults
+	}
 	s.stores.Begin(q.Core, q.Thread)
 	stop, reaction := m.runEngine(q, t)
 	s.stores.End(q.Core, q.Thread)
+	if m.hasViews() {
+		m.chargeFaults(faults, &stop)
+	}
 	if reaction == AbandonQuantum {
 		return stop, reaction
 	}
@@ -108,6 +122,12 @@ func (m *Machine) execute(q sched.Quantum, t *kernel.Task) (arch.Stop, Reaction)
 func (m *Machine) drainForKernel(core arch.CoreID, t *kernel.Task, stop arch.Stop) {
 	switch stop.Reason {
 	case arch.StopBudget, arch.StopPause, arch.StopSync:
+		return
+	}
+	if m.hasViews() {
+		if stop.Reason == arch.StopFault || stop.Reason == arch.StopException {
+			m.leaveView(t)
+		}
 		return
 	}
 	stores := m.state.stores

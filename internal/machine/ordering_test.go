@@ -13,7 +13,7 @@ import (
 )
 
 // dmtPolicies are the algorithms of systems for deterministic multithreading.
-var dmtPolicies = []string{sched.RRSync, sched.FCFSSync, sched.Kendo, sched.CoreDet}
+var dmtPolicies = []string{sched.RRSync, sched.FCFSSync, sched.Kendo, sched.CoreDet, sched.Parrot, sched.DThreads, sched.Consequence}
 
 // TestOrderingEveryOperation: a program that uses every kind of operation, in which
 // everything depends on everything, ends as it must under every algorithm, and

@@ -73,7 +73,8 @@ func (m *Machine) report() error {
 		m.reportExit()
 	case OutcomeDeadlock:
 		r.ExitCode = ExitDeadlock
-		r.Message = "deadlock: every thread waits, and nothing will wake one\n" + s.kernel.Describe()
+		why := cmp.Or(r.Message, "every thread waits, and nothing will wake one")
+		r.Message = "deadlock: " + why + "\n" + s.kernel.Describe()
 	case OutcomeLimit:
 		r.ExitCode = ExitLimit
 		r.Message = fmt.Sprintf("the limit of %d instructions is reached\n%s", m.config.MaxInstructions, s.kernel.Describe())
@@ -114,7 +115,7 @@ func (m *Machine) report() error {
 	for _, i := range inputs {
 		r.Inputs = append(r.Inputs, Input{Path: i.Path, SHA256: i.SHA256})
 	}
-	r.Faults = m.host.seenFaults()
+	r.Faults = m.host.SeenFaults()
 	if r.OverlayFiles, err = s.fs.Left(); err != nil {
 		return errInputs.Wrap(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/heddle-dmt/heddle/guest/vfs"
 	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/sched"
+	"github.com/heddle-dmt/heddle/sched/dmt"
 )
 
 // The guest's clock starts at this second since 1970, and the files of the host
@@ -42,11 +43,6 @@ var (
 		"the manifest of the run's inputs cannot be made",
 		"A file of the host that the guest read, or tried to read, changed meanwhile or cannot be read; the rest of the sentence names it.",
 		"Run again while nothing else writes to the guest's input files.")
-
-	errOutput = errs.Define("output-cannot-be-written",
-		"the guest's output cannot be written",
-		"The host refused to take standard output, standard error or a log.",
-		"Check the disk or the program at the other end of the pipe.")
 
 	errStdin = errs.Define("stdin-cannot-be-read",
 		"the guest's standard input cannot be read",
@@ -89,7 +85,7 @@ func wrapUnlessExplained(kind *errs.Kind, err error) error {
 // that call depends on timing, so all functions are looked up at the start.
 func (c *Config) environment() []string {
 	const now = "LD_BIND_NOW"
-	if c.Sched.Policy != sched.Kendo || c.lookupEnv(now) != "" {
+	if c.Sched.Policy != sched.Kendo && !dmt.Isolates(c.Sched.Policy) || c.lookupEnv(now) != "" {
 		return c.Env
 	}
 	return append(slices.Clone(c.Env), now+"=1")

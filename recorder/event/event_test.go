@@ -28,7 +28,7 @@ func TestNames(t *testing.T) {
 			t.Errorf("the name is %q, should be %q", got, want)
 		}
 	}
-	if n := len(SyncOps()); n != int(OpThreadReturn)+1 {
+	if n := len(SyncOps()); n != int(OpSectionExit)+1 {
 		t.Errorf("%d operations have names, the last is number %d", n, OpThreadReturn)
 	}
 }

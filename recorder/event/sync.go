@@ -60,7 +60,7 @@ type Sync struct {
 	Effects Effects `json:"effects"`
 	// Value is a number of the operation, at its Enter: the count of a barrier,
 	// the first value of a semaphore, the size in bytes of an atomic access, the
-	// number of waiters to wake; of a key's destructor the key's value.
+	// number of waiters to wake; of a key's destructor the key's value; of hints see there.
 	Value uint64 `json:"value"`
 }
 
@@ -161,6 +161,13 @@ const (
 	// thread's start routine: they occur in schedules alone.
 	OpAllocate
 	OpThreadReturn
+	// PARROT's hints, which order nothing: a soft barrier is made (Value is the number of threads,
+	// and in the upper half that of turns until it opens; Addr is its number) and waited for, and a
+	// performance-critical section begins and ends.
+	OpSoftBarrierInit
+	OpSoftBarrierWait
+	OpSectionEnter
+	OpSectionExit
 )
 
 var syncNames = [...]string{
@@ -178,6 +185,7 @@ var syncNames = [...]string{
 	"atomic", "fence", "futex_wait", "futex_wake", "custom_acquire", "custom_release", "custom", "mutex_consistent",
 	"testcancel", "key_create", "key_delete", "sem_unlink", "mtx_init", "mtx_destroy", "cnd_init", "cnd_destroy",
 	"tss_create", "tss_delete", "fork", "allocate", "thread_return",
+	"soba_init", "soba_wait", "pcs_enter", "pcs_exit",
 }
 
 // SyncOps lists the operations' names, in the order of their numbers.

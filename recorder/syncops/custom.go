@@ -35,6 +35,11 @@ type Custom struct {
 	// Success says which results mean that the effect at the return took place;
 	// the default is any.
 	Success Outcome `json:"success,omitempty" yaml:"success" mapstructure:"success"`
+	// Hint makes the function one of PARROT's hints, in place of an operation with an effect. A soft
+	// barrier (soba_wait) is for Count threads, and opens after Turns turns; 0: a default.
+	Hint  Hint `json:"hint,omitempty" yaml:"hint" mapstructure:"hint"`
+	Count int  `json:"count,omitempty" yaml:"count" mapstructure:"count"`
+	Turns int  `json:"turns,omitempty" yaml:"turns" mapstructure:"turns"`
 }
 
 // Address is an address in a file, without the bias of its mapping; 0: none.
@@ -127,7 +132,15 @@ func (c *Custom) Wrong() (field string, found any, allowed string) {
 	switch {
 	case c.Name == "":
 		return "name", "empty", "the name of a function"
-	case c.Effect == "":
+	case c.Hint != "" && c.Effect != "":
+		return "effect", c.Effect, "none for a hint"
+	case c.Hint == softBarrier && (c.Count < 2 || c.Count > maxHint):
+		return "count", c.Count, fmt.Sprintf("2 to %d, the threads of the soft barrier", maxHint)
+	case c.Hint != softBarrier && c.Count != 0:
+		return "count", c.Count, "a count for hint: soba_wait only"
+	case c.Turns < 0 || c.Turns > maxHint || c.Hint != softBarrier && c.Turns != 0:
+		return "turns", c.Turns, fmt.Sprintf("0 to %d, for hint: soba_wait only", maxHint)
+	case c.Effect == "" && c.Hint == "":
 		return "effect", "missing", "acquire, release, both"
 	case c.Object < 0 || c.Object > maxArgument:
 		return "object", c.Object, fmt.Sprintf("0 to %d", maxArgument)
@@ -152,6 +165,10 @@ func (c *Custom) asFunction() *function {
 		f.success = ifNonnegative
 	}
 	effects := event.Effects(0)
+	if c.Hint != "" {
+		f.op, f.hint = c.Hint.operation(), &hint{count: c.Count, turns: c.Turns}
+		return f
+	}
 	switch c.Effect {
 	case "acquire":
 		f.op, effects, f.done = event.OpCustomAcquire, event.Acquire, event.Acquire

@@ -143,7 +143,7 @@ func TestCustomListErrors(t *testing.T) {
 		"operations:\n  - name: f\n    effect: both\n    object: 4\n":       "ops.yaml:4: operations[0].object is 4; allowed: 0 to 3",
 		"operations:\n  - name: f\n    effect: both\n    address: 0x12\n":   "ops.yaml:2: operations[0].file is missing; allowed: the file that the address is in",
 		"operations:\n  - name: f\n    effect: both\n    address: here\n":   `ops.yaml:4: operations[0].address is "here"; allowed: a number such as 0x1234`,
-		"operations:\n  - name: f\n    effects: both\n":                     "ops.yaml:3: unknown field operations[0].effects; allowed here: name, file, address, object, effect, at, success",
+		"operations:\n  - name: f\n    effects: both\n":                     "ops.yaml:3: unknown field operations[0].effects; allowed here: name, file, address, object, effect, at, success, hint, count, turns",
 		"operations:\n  - name: f\n    effect: both\n    success: always\n": `ops.yaml:4: operations[0].success is "always"; allowed: any, zero, nonzero, nonnegative`,
 	} {
 		name := filepath.Join(t.TempDir(), "ops.yaml")

@@ -55,6 +55,7 @@ type function struct {
 	target *function // of a resolver
 	heap   *shape    // of an allocator
 	starts int8      // which argument is the routine of the thread to be made
+	hint   *hint     // of a hint for PARROT
 }
 
 // kind distinguishes recognised addresses that are no plain operations.
@@ -212,6 +213,11 @@ var known = map[string]function{
 	"pthread_spin_lock":    acquiresObject(event.OpSpinLock),
 	"pthread_spin_trylock": acquiresObject(event.OpSpinTryLock),
 	"pthread_spin_unlock":  releasesObject(event.OpSpinUnlock),
+
+	"soba_init": {op: event.OpSoftBarrierInit, role: theFunction, success: always, hint: &hint{arguments: true}},
+	"soba_wait": {op: event.OpSoftBarrierWait, role: theFunction, success: always, hint: &hint{arguments: true}},
+	"pcs_enter": {op: event.OpSectionEnter, role: theFunction, success: always},
+	"pcs_exit":  {op: event.OpSectionExit, role: theFunction, success: always},
 
 	"pthread_barrier_init":    withValue(makesObject(event.OpBarrierInit), 3),
 	"pthread_barrier_destroy": endsObject(event.OpBarrierDestroy),

@@ -60,6 +60,9 @@ func (r *Recognizer) enterOperation(t *thread, f *frame, at *event.Stamp) {
 	if v := f.function.value; v > 0 {
 		e.Value = f.args[v-1]
 	}
+	if h := f.function.hint; h != nil {
+		h.describe(e, f)
+	}
 	r.emit(e)
 	if f.function.once {
 		r.watchRoutine(t, f)

@@ -121,7 +121,7 @@ func (r *Recognizer) Recognition() string {
 // OrdersNothing reports whether an operation orders nothing for the program: it is one for a
 // controller alone, which no trace has.
 func (r *Recognizer) OrdersNothing(e *event.Sync) bool {
-	return e.Op == event.OpAllocate || e.Op == event.OpCustom && slices.Contains(r.fixed.effectless, e.Object)
+	return e.Op == event.OpAllocate || isHint(e.Op) || e.Op == event.OpCustom && slices.Contains(r.fixed.effectless, e.Object)
 }
 
 // Rearm reports that the engine is another one than before.

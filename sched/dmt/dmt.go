@@ -23,7 +23,7 @@ import "github.com/heddle-dmt/heddle/sched"
 
 // New makes a cluster like sched.New, for all policies: those of this package too.
 func New(cores int, seed uint64, o sched.Options) (*sched.Cluster, error) {
-	if o.Policy != sched.CoreDet {
+	if o.Policy != sched.CoreDet && !Isolates(o.Policy) {
 		return sched.New(cores, seed, o)
 	}
 	if err := o.Validate(); err != nil {
@@ -33,7 +33,7 @@ func New(cores int, seed uint64, o sched.Options) (*sched.Cluster, error) {
 }
 
 // NewPolicy makes the policy of valid options for a cluster with the given number of cores. For
-// rr-sync, fcfs-sync and kendo it is timed; NewTurnController makes their controllers.
+// those that order operations it is timed; NewTurnController makes their controllers.
 func NewPolicy(cores int, seed uint64, o sched.Options) sched.Policy {
 	o = o.WithDefaults()
 	if o.Policy == sched.CoreDet {

@@ -22,6 +22,7 @@ type turnController struct {
 	prices  turnCosts
 	threads map[arch.ThreadID]*turnThread
 	acting  *turnThread // whose turn it is, or nil
+	views   *viewTurns  // nil unless threads have views of memory
 }
 
 // turnCosts are the costs of turns.
@@ -65,6 +66,7 @@ const (
 	asking                   // for a turn
 	acting                   // it has the turn
 	away                     // in the kernel
+	parked                   // it has had its turn and waits for the others of the round
 )
 
 // turnThread is a thread that takes turns.
@@ -76,6 +78,18 @@ type turnThread struct {
 	own   bool // its system call has no effect that other threads can observe
 	heap  bool // it is in an allocator
 	awake bool // the kernel has just woken it
+
+	free bool         // it is in a performance-critical section of PARROT
+	soft *softBarrier // that it has come to last
+
+	// With views:
+	leaving bool   // its turn is over when it has taken its signals
+	long    bool   // it asks for a turn because its view is as long as views may be
+	atomic  bool   // it is before an atomic instruction
+	locks   int    // that it holds, under dthreads
+	created bool   // its last operation has created a thread, under dthreads
+	checked uint64 // its instructions when its view began, or was found to be long
+	coarse  coarseThread
 
 	seen    uint64 // its instructions when they were counted last
 	mark    uint64 // its instructions when it got the turn
@@ -95,7 +109,11 @@ func newTurnController(o turnOrder, p turnCosts) *turnController {
 // OrdersOperations reports whether a policy orders synchronization operations: NewTurnController
 // makes its controller.
 func OrdersOperations(policy string) bool {
-	return policy == sched.RRSync || policy == sched.FCFSSync || policy == sched.Kendo
+	switch policy {
+	case sched.RRSync, sched.FCFSSync, sched.Kendo, sched.Parrot:
+		return true
+	}
+	return Isolates(policy)
 }
 
 // NewTurnController makes the controller of a policy that orders synchronization
@@ -109,6 +127,14 @@ func NewTurnController(o sched.Options, costs sched.Costs) sched.Controller {
 		return newTurnController(&firstComeOrder{}, turnCosts{semaphore, spin, spin})
 	case sched.Kendo:
 		return &kendoController{newTurnController(&kendoOrder{}, turnCosts{spin, spin, spin})}
+	case sched.Parrot:
+		order := &roundRobinOrder{fairness: o.Fairness}
+		return &parrotController{turnController: newTurnController(order, turnCosts{spin, spin, spin}), barriers: map[arch.Addr]*softBarrier{}}
+	case sched.DThreads:
+		order := &roundOrder{}
+		return newViewController(order, turnCosts{spin, spin, spin}, &viewTurns{rounds: order, limit: o.Fairness})
+	case sched.Consequence:
+		return newViewController(&kendoOrder{}, turnCosts{spin, spin, spin}, &viewTurns{limit: o.Fairness, coarse: newCoarsening()})
 	}
 	return nil
 }
@@ -148,15 +174,20 @@ func (c *turnController) Ask(g *sched.Gate, v *sched.SyncPoint) bool {
 	t := c.threadOf(v.Thread)
 	c.countInstructions(t, v.Instructions)
 	switch v.Kind {
+	case sched.AtStart:
+		return !c.views.isSerial()
 	case sched.AtEnter:
 		return c.enterOperation(g, t)
+	case sched.AtAtomic:
+		return c.enterAtomic(g, t)
 	case sched.AtCall:
-		t.own = v.Private
+		t.own = v.Private && c.views == nil
 		return t.own && t.state != acting || c.enterOperation(g, t)
 	case sched.AtWake:
 		t.awake = true
 		return t.depth == 0 || c.requestTurn(g, t)
 	case sched.AtReturn:
+		c.views.noteOperation(t, v.Sync)
 		c.leaveOperation(g, t)
 	case sched.AtBudget:
 		return c.exhaustBudget(g, t)
@@ -194,13 +225,16 @@ func (c *turnController) countInstructions(t *turnThread, instructions uint64) {
 // enterOperation begins an operation. One within another, as in a once routine, is part of
 // the turn.
 func (c *turnController) enterOperation(g *sched.Gate, t *turnThread) bool {
+	if c.views != nil && t.depth == 0 {
+		c.enterFromView(t)
+	}
 	t.depth++
 	t.heap = false // it may have left an allocator by a jump
 	if t.state == acting {
 		return true
 	}
 	// The budget counts as used up before the operation, and not just now.
-	t.idle = c.order.hasSpentBudget(t)
+	t.idle = c.order.hasSpentBudget(t) || c.views.isSpent(t)
 	return c.requestTurn(g, t)
 }
 
@@ -226,12 +260,15 @@ func (c *turnController) requestTurn(g *sched.Gate, t *turnThread) bool {
 func (c *turnController) grantTurns(g *sched.Gate, here *turnThread) {
 	for c.acting == nil {
 		t := c.order.nextInTurn()
-		if t == nil {
-			return
-		}
 		switch {
+		case t == nil && c.views.isSerial():
+			c.endRound(g)
+			continue
+		case t == nil:
+			return
 		case t.idle && t.depth > 0:
 			t.idle = false
+			c.views.begin(g, t)
 			c.order.passTurn(t)
 			continue
 		case t.idle:
@@ -239,6 +276,7 @@ func (c *turnController) grantTurns(g *sched.Gate, here *turnThread) {
 			c.order.passTurn(t)
 		default:
 			t.state, t.mark, c.acting = acting, t.seen, t
+			c.views.begin(g, t)
 		}
 		if t != here {
 			g.Release(t.id, c.wakeUpDelay(t))
@@ -265,6 +303,10 @@ func (c *turnController) leaveOperation(g *sched.Gate, t *turnThread) {
 	if t.depth--; t.depth > 0 || t.state != acting {
 		return
 	}
+	if c.views != nil {
+		c.views.leave(g, t)
+		return
+	}
 	t.state, c.acting = running, nil
 	c.order.passTurn(t)
 	c.grantNextTurns(g)
@@ -274,12 +316,15 @@ func (c *turnController) leaveOperation(g *sched.Gate, t *turnThread) {
 // ordering wants it to take a turn.
 func (c *turnController) exhaustBudget(g *sched.Gate, t *turnThread) bool {
 	t.budgets = t.total
-	if t.state == acting && t.seen-t.mark >= spinLimit {
+	if t.state == acting && t.seen-t.mark >= c.longestTurn(t) {
 		c.acting = nil
 		t.state = running
 		c.order.countInstructions(t, spinLimit)
 		c.order.passTurn(t)
 		return c.requestTurn(g, t)
+	}
+	if c.views != nil {
+		return c.endView(g, t)
 	}
 	if t.state == running && c.order.hasSpentBudget(t) {
 		t.idle = true
@@ -295,12 +340,19 @@ func (c *turnController) Budget(id arch.ThreadID) uint64 {
 		return 0
 	}
 	left, limited := c.order.remainingBudget(t)
+	if c.views != nil && t.state == running {
+		left, limited = c.views.remainingBudget(t, left, limited), true
+	}
 	if t.state == acting {
-		spins := spinLimit - min(spinLimit, t.seen-t.mark)
+		longest := c.longestTurn(t)
+		spins := longest - min(longest, t.seen-t.mark)
 		if limited {
 			spins = min(spins, left)
 		}
 		left, limited = spins, true
+		if t.coarse.extended {
+			left = t.coarse.left(t)
+		}
 	}
 	if !limited {
 		return 0
@@ -358,6 +410,9 @@ func (c *turnController) Stepped(g *sched.Gate, id arch.ThreadID, instructions u
 	}
 	t.total += instructions
 	c.countInstructions(t, t.total)
+	if t.leaving && t.state == acting && g.Holds(id) {
+		c.leaveTurn(g, t)
+	}
 	c.grantNextTurns(g)
 }
 

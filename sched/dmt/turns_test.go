@@ -25,6 +25,7 @@ type gatedMachine struct {
 	waiters map[uint64][]int // in the kernel
 	order   []string         // of the operations that ended
 	charged arch.Cycles
+	commits []string // threads whose views were committed
 }
 
 type gatedThread struct {
@@ -96,23 +97,42 @@ func (m *gatedMachine) step(i int, n uint64) {
 	th := &m.threads[i]
 	ran := th.retired
 	m.slice(i, n)
+	m.noteViews()
 	m.c.Stepped(&m.gate, id(i), th.retired-ran, 0)
 	th.ran += th.retired - ran
+	m.noteViews()
 	_, charge := m.gate.Take()
 	m.charged += charge
+}
+
+// noteViews notes the views that begin and are committed.
+func (m *gatedMachine) noteViews() {
+	for {
+		e, ok := m.gate.TakeEffect(arch.NoThread, sched.BeginView, sched.CommitView)
+		if !ok {
+			return
+		}
+		if e.Kind == sched.CommitView {
+			m.commits = append(m.commits, fmt.Sprint(e.Thread))
+		}
+	}
 }
 
 func (m *gatedMachine) slice(i int, n uint64) {
 	th := &m.threads[i]
 	if th.waited {
 		th.waited = false
-		if !m.ask(i, sched.AtWake, false) {
+		if !m.ask(i, sched.AtWake, false) || m.gate.Pending() {
 			return
 		}
 	}
+	if m.c.Needs().MayRun && !m.c.MayRun(id(i), th.retired) {
+		m.gate.Hold(id(i))
+		return
+	}
 	if most := m.c.Budget(id(i)); most > 0 && th.ran >= most {
 		th.ran = 0
-		if !m.ask(i, sched.AtBudget, false) {
+		if !m.ask(i, sched.AtBudget, false) || m.gate.Pending() {
 			return
 		}
 	}
@@ -149,8 +169,8 @@ func (m *gatedMachine) operation(i int, o gatedOp) bool {
 		if o.kind == call || o.kind == own {
 			place = sched.AtCall
 		}
-		if !m.ask(i, place, o.kind == own) {
-			return false
+		if !m.ask(i, place, o.kind == own) || m.gate.Pending() {
+			return false // held, or at the end of its quantum
 		}
 	}
 	th.retired += 3
@@ -182,7 +202,7 @@ func (m *gatedMachine) operation(i int, o gatedOp) bool {
 	if o.kind != own {
 		m.order = append(m.order, fmt.Sprintf("%d:%s%d", id(i), names[o.kind], o.n))
 	}
-	return true
+	return !m.gate.Pending()
 }
 
 var names = map[gatedKind]string{lock: "lock", unlock: "unlock", call: "call"}
@@ -227,12 +247,15 @@ func drawGated(t *rapid.T) (scripts [][]gatedOp) {
 // The order of operations under rr-sync and kendo does not depend on when threads run; a copy of
 // the controller in the middle of a run continues like the original.
 func TestTurnsDoNotDependOnTiming(t *testing.T) {
-	for _, policy := range []string{sched.RRSync, sched.Kendo} {
+	for _, policy := range []string{sched.RRSync, sched.Kendo, sched.Parrot, sched.DThreads, sched.Consequence} {
 		t.Run(policy, func(t *testing.T) {
 			rapid.Check(t, func(r *rapid.T) {
 				tb := RapidTB(t, r)
 				scripts := drawGated(r)
 				o := sched.Options{Fairness: rapid.Uint64Range(10, 1000).Draw(r, "fairness")}
+				if policy == sched.DThreads {
+					o.Fairness = 0 // where threads spin, the run ends
+				}
 				choose := func(n int) int { return rapid.IntRange(0, n-1).Draw(r, "thread") }
 				length := func() uint64 { return rapid.Uint64Range(1, 300).Draw(r, "length") }
 				first := newGated(policy, o, scripts...).finish(tb, func(int) int { return 0 }, func() uint64 { return 1000 })
@@ -246,6 +269,9 @@ func TestTurnsDoNotDependOnTiming(t *testing.T) {
 				for _, m := range []*gatedMachine{second, copied} {
 					if m.finish(tb, choose, length); !slices.Equal(m.order, first.order) {
 						r.Fatalf("got  %v\nwant %v", m.order, first.order)
+					}
+					if !slices.Equal(m.commits, first.commits) {
+						r.Fatalf("views %v\nwant  %v", m.commits, first.commits)
 					}
 				}
 			})

@@ -88,9 +88,9 @@ func readOrder(t *testing.T, path string) string {
 	return hex.EncodeToString(digest.Sum(nil))
 }
 
-// TestDeterministicOrders: under Kendo and round-robin the order of operations of
-// every fixed program, and under CoreDet's quantum the whole outcome, is the same
-// on all machines, and the output is that of a native run.
+// TestDeterministicOrders: under Kendo, round-robin and PARROT the order of operations of
+// every fixed program, and under CoreDet's quantum, DThreads and Consequence the whole outcome,
+// is the same on all machines, and the output is that of a native run.
 func TestDeterministicOrders(t *testing.T) {
 	each(t, Fixed, func(t *testing.T, p Program) {
 		if p.Kind == Memory {
@@ -99,7 +99,8 @@ func TestDeterministicOrders(t *testing.T) {
 		threads := max(p.Threads.Least, min(4, p.Threads.Greatest))
 		command := append([]string{build(t, p, Variant{Form: Fixed, Optimize: 2})}, p.CommandLine(p.Arguments.Test, threads)...)
 		want := run(t, timeLimit, nil, command...)
-		for n, policy := range []string{sched.RRSync, sched.Kendo, sched.CoreDet} {
+		policies := []string{sched.RRSync, sched.Kendo, sched.CoreDet, sched.Parrot, sched.DThreads, sched.Consequence}
+		for n, policy := range testsize.Sample(policies, testsize.Pick(3, 3, 6), turn(p)) {
 			machines := firstAndSome(dmtMachines(policy), turn(p)+n)
 			first := ""
 			for _, m := range machines {
@@ -128,30 +129,43 @@ var printsTimes = map[string]bool{"lu-non-contig": true}
 // one of 22 seeds or so, which takes instructions.
 var namesFolder = map[string]bool{"scanner": true}
 
-// TestCoreDetOrdersRaces: under CoreDet's quantum the buggy forms, whose races
-// give them many outcomes, have one each, to the byte and the last instruction.
-func TestCoreDetOrdersRaces(t *testing.T) {
+// TestRacesHaveOneOutcome: under CoreDet's quantum, DThreads and Consequence the buggy forms,
+// whose races give them many outcomes, have one each, to the byte and the last instruction.
+func TestRacesHaveOneOutcome(t *testing.T) {
 	each(t, Buggy, func(t *testing.T, p Program) {
 		threads := max(p.Threads.Least, min(4, p.Threads.Greatest))
 		command := append([]string{build(t, p, Variant{Form: Buggy, Optimize: 2})}, p.CommandLine(p.Trigger(), threads)...)
-		machines := firstAndSome(dmtMachines(sched.CoreDet), turn(p))
-		first := ""
-		for _, m := range machines {
-			m.limit = 50_000_000
-			r, h := emulate(t, m, command...)
-			got := fmt.Sprint(r, h.Outcome, h.Instructions, h.ScheduleDigest)
-			if printsTimes[p.Name] {
-				got = fmt.Sprint(r.status, h.Outcome)
-			}
-			if namesFolder[p.Name] {
-				got = fmt.Sprint(r, h.Outcome)
-			}
-			if first == "" {
-				first = got
-			}
-			if got != first {
-				t.Errorf("on %v: %s, on %v: %s", m, got, machines[0], first)
-			}
+		policies := []string{sched.CoreDet, sched.DThreads, sched.Consequence}
+		for _, policy := range testsize.Sample(policies, testsize.Pick(1, 1, 3), turn(p)) {
+			checkOneOutcome(t, p, policy, command)
 		}
 	})
+}
+
+// checkOneOutcome runs a program under a policy on several machines.
+func checkOneOutcome(t *testing.T, p Program, policy string, command []string) {
+	t.Helper()
+	machines := firstAndSome(dmtMachines(policy), turn(p))
+	first := ""
+	for _, m := range machines {
+		m.limit = 50_000_000
+		m.sched.Fairness = 5_000_000 // a program that spins under dthreads ends soon
+		r, h := emulate(t, m, command...)
+		got := fmt.Sprint(r, h.Outcome, h.Instructions)
+		if policy == sched.CoreDet {
+			got += h.ScheduleDigest // of quanta
+		}
+		if printsTimes[p.Name] {
+			got = fmt.Sprint(r.status, h.Outcome)
+		}
+		if namesFolder[p.Name] {
+			got = fmt.Sprint(r, h.Outcome)
+		}
+		if first == "" {
+			first = got
+		}
+		if got != first {
+			t.Errorf("%s on %v: %s, on %v: %s", policy, m, got, machines[0], first)
+		}
+	}
 }

@@ -18,7 +18,7 @@ var errGDB = errs.Define("gdb-connection-failed",
 
 var errGDBControlled = errs.Define("gdb-and-control",
 	"GDB cannot look at a run whose synchronization operations are ordered",
-	"The run follows a schedule, or has the policy rr-sync, fcfs-sync, kendo or coredet. The controller that decides when its "+
+	"The run follows a schedule, or has the policy rr-sync, fcfs-sync, kendo, coredet, parrot, dthreads or consequence. The controller that decides when its "+
 		"threads continue cannot return to the middle of a decision, as GDB demands.",
 	"Debug the run under another policy, or record it and read the trace.")
 

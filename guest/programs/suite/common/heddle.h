@@ -23,4 +23,13 @@ static inline void heddle_range(long number, long least, long most) { HEDDLE_MAR
 static inline void heddle_region_begin(void) { HEDDLE_MARK(5, 0L, 0L, 0L); }
 static inline void heddle_region_end(void) { HEDDLE_MARK(6, 0L, 0L, 0L); }
 
+// Hints for --sched parrot (docs/dmt.md), which do nothing else: a soft barrier with a number is
+// made for so many threads and, at most, so many turns (0: a default), and waited for; a
+// performance-critical section begins and ends.
+#define HEDDLE_HINT __attribute__((weak, noinline)) void
+HEDDLE_HINT soba_init(long barrier, unsigned count, unsigned turns) { (void)barrier, (void)count, (void)turns; __asm__ volatile(""); }
+HEDDLE_HINT soba_wait(long barrier) { (void)barrier; __asm__ volatile(""); }
+HEDDLE_HINT pcs_enter(void) { __asm__ volatile(""); }
+HEDDLE_HINT pcs_exit(void) { __asm__ volatile(""); }
+
 #endif
