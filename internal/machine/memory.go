@@ -84,7 +84,7 @@ func (m *Machine) commitStores(q sched.Quantum) bool {
 		s.stores.Drain(q.Core)
 	}
 	m.recordDelays(now, false)
-	s.recording.delays.noteRun(q.Core)
+	s.recording.delays.Ran(q.Core)
 	return true
 }
 
