@@ -399,7 +399,7 @@ func (e *Engine) begin(cause Cause, list []*Connection) {
 	}
 	hashWords(h, flags(ticks && deadline <= server))
 	sum := h.Sum64()
-	e.current.Input = hexText(sum)
+	e.current.Input = HexText(sum)
 	w.Beginning(sum)
 	e.limit = server + e.options.TimeoutNS
 	w.FireTimers(server)
@@ -437,7 +437,7 @@ func (e *Engine) end() {
 		}
 	}
 	e.closed = e.world.Now()
-	e.current.End, e.current.Output = e.closed, hexText(h.Sum64())
+	e.current.End, e.current.Output = e.closed, HexText(h.Sum64())
 	e.state = Gathering
 	e.world.Closing(&e.current)
 }
@@ -462,8 +462,8 @@ func hashWords(h *xxh3.Hasher, list ...uint64) {
 
 const hexDigits = "0123456789abcdef"
 
-// hexText writes a hash as 16 digits.
-func hexText(n uint64) string {
+// HexText writes a hash as 16 digits.
+func HexText(n uint64) string {
 	var b [16]byte
 	for i := range b {
 		b[i] = hexDigits[n>>(60-4*i)&15]

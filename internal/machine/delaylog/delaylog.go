@@ -82,4 +82,3 @@ func (d *Log) recordDelay(w waitingStore, core arch.CoreID, at event.Stamp, deci
 		Value: binary.LittleEndian.Uint64(w.store.Data[:]), Decided: decided,
 	}, at)
 }
-
