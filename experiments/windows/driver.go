@@ -204,6 +204,7 @@ func (d *Driver) Closing(w *windows.Window) {
 	w.Order = d.controller.End()
 	if !d.undigested {
 		w.State = d.stateDigest()
+		d.debugDump(w.Number)
 	}
 	d.finished = append(d.finished, *w)
 	keep := func(c *connection) bool { return !c.gated.Closed }

@@ -150,6 +150,7 @@ func New(cpu CPU, ram *mem.RAM, fs *vfs.FS, sched Scheduler, observer Observer, 
 	k.clock = k.host
 	if len(config.Service) > 0 {
 		k.sched = &serviceScheduler{sched, k}
+		fs.NumbersByName = true
 	}
 	k.cores = make([]coreTime, config.Cores)
 	_, _ = newRandomStream(config.Seed, "boot id").Read(k.bootID[:])

@@ -32,9 +32,9 @@ func (k *Kernel) fireTimers(c *clock) {
 // actFor has the kernel act for a thread: on the clock of its process.
 func (k *Kernel) actFor(t *Task) {
 	k.current = t
-	k.clock = k.host
+	k.clock, k.fs.Serving = k.host, false
 	if s := t.proc.service; s != nil {
-		k.clock = &s.clock
+		k.clock, k.fs.Serving = &s.clock, true
 	}
 }
 
