@@ -39,7 +39,7 @@ const windowSizes = "SIZE or SIZE,TIMEOUT: a whole number of requests from 1 to 
 
 // addWindowFlags defines the flags.
 func addWindowFlags(flags *pflag.FlagSet, f *windowFlags) {
-	flags.StringVar(&f.size, "windows", "", "admit requests to the server of --tasks in windows of `SIZE[,TIMEOUT]`: that many requests, or those that are there after a virtual time (default timeout 1ms)")
+	flags.StringVar(&f.size, "windows", "", "admit requests to the server of --tasks in windows of `SIZE[,TIMEOUT]`: that many requests, or those that are there after a virtual time (default timeout 10ms)")
 	flags.StringVar(&f.tasks, "tasks", "", "the server and its requests: `RULES`, a YAML file or one of "+strings.Join(windows.BuiltinRules(), ", "))
 	flags.StringVar(&f.schedules, "window-schedules", "", "have windows follow the schedules of `FILE` where they fit, and add those of others")
 	flags.Uint64Var(&f.bubble, "time-bubbles", 0, "admit requests also within a window, each time the server has done `N` operations, as CRANE does (0: only at the begin)")

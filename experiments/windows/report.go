@@ -26,7 +26,7 @@ type Parameters struct {
 }
 
 // DefaultTimeout is the timeout of windows, in virtual time.
-const DefaultTimeout = time.Millisecond
+const DefaultTimeout = 10 * time.Millisecond
 
 func (p Parameters) timeout() time.Duration {
 	if p.Timeout == 0 {

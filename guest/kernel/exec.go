@@ -358,6 +358,7 @@ func (t *Task) execve(files *execFiles, name string, argv, envp uint64) (uint64,
 	p := t.proc
 	space := t.k.newSpace(p.space.Limits)
 	options := t.k.loadOptions(t, files)
+	t.k.separateExec(name, &options)
 	options.PathCloses = files.pathCloses
 	image, err := loader.Load(space, files, name, args, env, options)
 	if err != nil {

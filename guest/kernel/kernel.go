@@ -174,7 +174,13 @@ func newRandomStream(seed uint64, use string) *rand.ChaCha8 {
 }
 
 // Read fills p from the guest's random stream.
-func (k *Kernel) Read(p []byte) { _, _ = k.entropy.Read(p) }
+func (k *Kernel) Read(p []byte) {
+	if s := k.service; s != nil && k.clock == &s.clock {
+		_, _ = s.entropy.Read(p)
+		return
+	}
+	_, _ = k.entropy.Read(p)
+}
 
 // Network is the guest's sockets.
 func (k *Kernel) Network() *sock.Stack { return k.net }

@@ -2,10 +2,12 @@ package kernel
 
 import (
 	"container/heap"
+	"math/rand/v2"
 	"path"
 	"slices"
 
 	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/guest/loader"
 )
 
 // clock is a monotonic clock with its timers.
@@ -44,10 +46,11 @@ func (k *Kernel) actFor(t *Task) {
 // that neither depends on the processes outside. (Linux has time_namespaces(7) and
 // pid_namespaces(7); there the ids are also seen from outside by other numbers.)
 type Service struct {
-	k      *Kernel
-	clock  clock
-	lastID arch.ThreadID
-	ready  map[arch.ThreadID]bool // the threads that can run
+	k       *Kernel
+	clock   clock
+	lastID  arch.ThreadID
+	entropy *rand.ChaCha8
+	ready   map[arch.ThreadID]bool // the threads that can run
 }
 
 // serviceScheduler notes which threads of the service can run.
@@ -119,6 +122,19 @@ func (t *Task) InService() bool { return t.proc.service != nil }
 // MemoryDigest is a digest of the bytes that the process can read: see mm.AddressSpace.Digest.
 func (p *Process) MemoryDigest() [16]byte { return digestOf(p.space.Digest) }
 
+// separateExec has the random numbers that a program gets at its start depend on its name, and not
+// on the programs that were started before, if there may be a service.
+func (k *Kernel) separateExec(name string, o *loader.Options) {
+	if len(k.config.Service) == 0 {
+		return
+	}
+	r := newRandomStream(k.config.Seed, "exec "+path.Base(name))
+	_, _ = r.Read(o.Random[:])
+	if o.Randomize {
+		o.LayoutSeed = r.Uint64()
+	}
+}
+
 // joinService makes a process part of the service, if the program that it is about to start is
 // one of the service's, under the name given or under its own.
 func (p *Process) joinService(files *execFiles) {
@@ -131,7 +147,7 @@ func (p *Process) joinService(files *execFiles) {
 		return
 	}
 	if k.service == nil {
-		k.service = &Service{k: k, lastID: firstServiceID, ready: map[arch.ThreadID]bool{}}
+		k.service = &Service{k: k, lastID: firstServiceID, entropy: newRandomStream(k.config.Seed, "service"), ready: map[arch.ThreadID]bool{}}
 	}
 	p.service = k.service
 	for _, t := range p.threads {
