@@ -35,6 +35,7 @@ type Driver struct {
 	shown      []*windows.Connection // of list
 	finished   []windows.Window
 	undigested bool
+	started    bool
 }
 
 // connection is a connection as the gate and as the Engine have it.
@@ -94,9 +95,14 @@ func (d *Driver) BeforeDecision() {
 	if d.gate == nil {
 		d.gate = d.m.Kernel().Network().OpenGate()
 	}
-	if d.service() != nil {
-		d.engine.Step()
+	switch {
+	case d.service() == nil:
+		return
+	case !d.started:
+		d.started = true
+		d.controller.StartAlone()
 	}
+	d.engine.Step()
 }
 
 // InService implements windows.Members.
@@ -207,6 +213,10 @@ func (d *Driver) Closing(w *windows.Window) {
 		d.debugDump(w.Number)
 	}
 	d.finished = append(d.finished, *w)
+	if w.Cause == windows.Start {
+		d.controller.AdmitOthers(d.m.Gate())
+		d.m.ApplyVerdict()
+	}
 	keep := func(c *connection) bool { return !c.gated.Closed }
 	for _, c := range d.list {
 		if !keep(c) {

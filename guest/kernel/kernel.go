@@ -155,6 +155,9 @@ func New(cpu CPU, ram *mem.RAM, fs *vfs.FS, sched Scheduler, observer Observer, 
 	k.cores = make([]coreTime, config.Cores)
 	_, _ = newRandomStream(config.Seed, "boot id").Read(k.bootID[:])
 	fs.Clock, fs.Entropy = k, k
+	if len(config.Service) > 0 {
+		fs.Clock = stampClock{k}
+	}
 	k.memory = fs.Memory()
 	k.pipes.Memory = k.memory
 	k.ipc = k.newIPC()

@@ -53,6 +53,20 @@ type Service struct {
 	ready   map[arch.ThreadID]bool // the threads that can run
 }
 
+// stampClock is the clock of the time stamps of files and of the network, in runs that may have a
+// service: the service's, also for other processes, so that the files that these make do not show it
+// how fast they have run.
+type stampClock struct{ k *Kernel }
+
+// RealtimeNS implements vfs.Clock.
+func (s stampClock) RealtimeNS() int64 {
+	now := int64(0)
+	if s.k.service != nil {
+		now = s.k.service.clock.now
+	}
+	return s.k.realtimeBase() + now
+}
+
 // serviceScheduler notes which threads of the service can run.
 type serviceScheduler struct {
 	Scheduler

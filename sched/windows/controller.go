@@ -73,6 +73,8 @@ type Controller struct {
 	queue   []*serverThread
 	store   *Store
 	atomics bool
+	alone   bool            // others than the server's threads are held
+	others  []arch.ThreadID // that are held
 
 	key       uint64
 	candidate []int // stored orders that begin as this window has, the first one is followed
@@ -109,12 +111,33 @@ func (c *Controller) End() Order {
 	return r
 }
 
+// StartAlone has no thread but the server's run from now on, and AdmitOthers ends that. A client
+// that looks whether the server answers does so when it has started, however long that takes.
+func (c *Controller) StartAlone() { c.alone = true }
+
+// AdmitOthers lets the other threads continue.
+func (c *Controller) AdmitOthers(g *sched.Gate) {
+	for _, t := range c.others {
+		g.Release(t, 0)
+	}
+	c.alone, c.others = false, nil
+}
+
+// MayRun implements sched.Controller.
+func (c *Controller) MayRun(t arch.ThreadID, _ uint64) bool {
+	if !c.alone || c.members.InService(t) {
+		return true
+	}
+	c.others = append(c.others, t)
+	return false
+}
+
 // Clock is the logical clock: the number of turns since the start.
 func (c *Controller) Clock() uint64 { return c.clock }
 
 // Needs implements sched.Controller.
 func (c *Controller) Needs() sched.Needs {
-	return sched.Needs{Creations: true, SchedulePoints: true, WholeOperations: true, Atomics: c.atomics}
+	return sched.Needs{Creations: true, MayRun: true, SchedulePoints: true, WholeOperations: true, Atomics: c.atomics}
 }
 
 func (c *Controller) threadOf(id arch.ThreadID) *serverThread {

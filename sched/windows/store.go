@@ -12,7 +12,7 @@ type Store struct {
 	Cores int
 
 	orders [][]Point
-	keys   []uint64 // of the orders
+	keys   []uint64         // of the orders
 	byKey  map[uint64][]int // in the order in which they were recorded
 }
 
