@@ -32,7 +32,7 @@ var (
 type windowFlags struct {
 	size, tasks, schedules string
 	bubble                 uint64
-	atomics, noStates      bool
+	syncOnly, noStates     bool
 }
 
 const windowSizes = "SIZE or SIZE,TIMEOUT: a whole number of requests from 1 to 1000000, and a virtual time such as 500us"
@@ -43,9 +43,9 @@ func addWindowFlags(flags *pflag.FlagSet, f *windowFlags) {
 	flags.StringVar(&f.tasks, "tasks", "", "the server and its requests: `RULES`, a YAML file or one of "+strings.Join(windows.BuiltinRules(), ", "))
 	flags.StringVar(&f.schedules, "window-schedules", "", "have windows follow the schedules of `FILE` where they fit, and add those of others")
 	flags.Uint64Var(&f.bubble, "time-bubbles", 0, "admit requests also within a window, each time the server has done `N` operations, as CRANE does (0: only at the begin)")
-	flags.BoolVar(&f.atomics, "window-atomics", false, "order the server's atomic instructions, too")
+	flags.BoolVar(&f.syncOnly, "window-sync-only", false, "leave the order of atomic instructions out of the windows' schedules")
 	flags.BoolVar(&f.noStates, "no-window-states", false, "leave out the digests of the server's state at the end of windows")
-	cli.Group(flags, groupScheduling, "windows", "tasks", "window-schedules", "time-bubbles", "window-atomics", "no-window-states")
+	cli.Group(flags, groupScheduling, "windows", "tasks", "window-schedules", "time-bubbles", "window-sync-only", "no-window-states")
 }
 
 func (f *windowFlags) isGiven() bool { return f.size != "" }
@@ -61,7 +61,7 @@ func (f *windowFlags) parameters() (p windows.Parameters, err error) {
 			return p, command.ErrFlag.New("windows", quote(f.size), windowSizes)
 		}
 	}
-	p.Bubble, p.Atomics, p.NoStates = f.bubble, f.atomics, f.noStates
+	p.Bubble, p.Atomics, p.NoStates = f.bubble, !f.syncOnly, f.noStates
 	p.Rules, err = windows.LoadRules(f.tasks)
 	return p, err
 }
@@ -74,7 +74,7 @@ func (f *runFlags) checkWindows(options job.Options) error {
 		given bool
 	}{
 		{"tasks", w.tasks != ""}, {"window-schedules", w.schedules != ""}, {"time-bubbles", w.bubble > 0},
-		{"window-atomics", w.atomics}, {"no-window-states", w.noStates},
+		{"window-sync-only", w.syncOnly}, {"no-window-states", w.noStates},
 	} {
 		if x.given && !w.isGiven() {
 			return errNeedsWindows.New(x.name, "windows")

@@ -35,6 +35,7 @@ type Driver struct {
 	shown      []*windows.Connection // of list
 	finished   []windows.Window
 	undigested bool
+	atomics    bool
 	started    bool
 }
 
@@ -49,7 +50,7 @@ type connection struct {
 func New(c *machine.Config, p Parameters, store *windows.Store) *Driver {
 	d := &Driver{
 		rules: p.Rules, mhz: uint64(c.Costs.MHz), known: map[uint64]*connection{}, store: store, seed: c.Seed, cores: c.Cores,
-		undigested: p.NoStates,
+		undigested: p.NoStates, atomics: p.Atomics,
 	}
 	if store.Seed != 0 || store.Cores != 0 {
 		d.seed, d.cores = store.Seed, store.Cores
@@ -74,6 +75,9 @@ func (d *Driver) Options() []machine.Option {
 	list := []machine.Option{
 		machine.WithHook(d),
 		machine.WithService(&machine.Service{Programs: d.rules.Programs, Controller: d.controller, Seed: d.seed, Cores: d.cores}),
+	}
+	if d.atomics {
+		list = append(list, machine.WithAtomics())
 	}
 	if d.calls != nil {
 		list = append(list, job.WithRegion(d.calls))
