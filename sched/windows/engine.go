@@ -190,6 +190,17 @@ func (e *Engine) Responses() []arch.Cycles { return e.response }
 // Step acts before a decision of the machine: it ends the window if that is over, and begins the
 // next one if that is due.
 func (e *Engine) Step() {
+	// A window may have nothing for the server to do.
+	for n := 0; n < maxIdleWindows && e.step() && !e.world.IsBusy(); n++ {
+	}
+}
+
+// maxIdleWindows is how many windows in which the server does nothing may follow each other while no
+// thread of the machine can run: timers that expire and wake nobody never end a deadlock.
+const maxIdleWindows = 1000
+
+// step reports whether a window has begun.
+func (e *Engine) step() bool {
 	e.observe()
 	if e.world.IsBusy() {
 		e.isQuiet = false
@@ -200,18 +211,18 @@ func (e *Engine) Step() {
 			e.admitDuringWindow(func(*Connection) bool { return true })
 			e.clock = e.world.LogicalClock()
 		}
-		return
+		return false
 	}
 	if !e.isQuiet {
 		e.isQuiet, e.quiet = true, e.world.Now()
 	}
 	if e.state != Gathering {
 		if !e.mayEnd() {
-			return
+			return false
 		}
 		e.end()
 	}
-	e.gather()
+	return e.gather()
 }
 
 // Finish ends the window at the end of the run.
@@ -323,9 +334,9 @@ func (e *Engine) waiting() []*Connection {
 	return list
 }
 
-// gather begins the next window if it is due. If no thread of the machine can run, idle time passes
-// up to then.
-func (e *Engine) gather() {
+// gather begins the next window if it is due, and reports whether it did. If no thread of the machine
+// can run, idle time passes up to then.
+func (e *Engine) gather() bool {
 	w, now := e.world, e.world.Now()
 	list := e.waiting()
 	requests, due := 0, arch.Cycles(0)
@@ -341,29 +352,30 @@ func (e *Engine) gather() {
 	switch {
 	case requests >= e.options.Size && settled:
 		e.begin(Full, list)
-		return
+		return true
 	case len(list) > 0 && now >= due:
 		e.begin(Partial, list)
-		return
+		return true
 	case !settled:
-		return
+		return false
 	}
-	deadline, ticks := w.NextTimer()
-	timer := e.closed + w.Cycles(max(0, deadline-w.ServerNow()))
-	if len(list) > 0 && (!ticks || due <= timer) {
-		ticks, timer = false, due
-	} else if !ticks {
-		return
+	cause, at := Partial, due
+	if deadline, found := w.NextTimer(); found {
+		if timer := e.closed + w.Cycles(max(0, deadline-w.ServerNow())); len(list) == 0 || timer < due {
+			cause, at = Timer, timer
+		}
+	} else if len(list) == 0 {
+		return false
 	}
-	if at, found := w.NextOutside(); found && at < timer {
-		return
+	if outside, found := w.NextOutside(); found && outside < at {
+		return false
 	}
-	w.Pass(timer)
-	if !ticks {
-		e.begin(Partial, list)
-	} else {
-		e.begin(Timer, nil)
+	w.Pass(at)
+	if cause == Timer {
+		list = nil
 	}
+	e.begin(cause, list)
+	return true
 }
 
 // begin begins a window with the input of a list: all of it but requests beyond the size.
@@ -391,7 +403,7 @@ func (e *Engine) begin(cause Cause, list []*Connection) {
 	}
 	deadline, ticks := w.NextTimer()
 	if ticks && cause == Timer {
-		server = max(server, deadline)
+		server = max(w.ServerNow(), deadline)
 	}
 	h := xxh3.New()
 	hashWords(h, uint64(len(cause)))
@@ -427,11 +439,13 @@ func (e *Engine) admit(c *Connection) {
 
 // end ends the window.
 func (e *Engine) end() {
-	e.current.Carried = e.endTasks()
+	e.endTasks()
+	e.current.Carried = e.world.OpenCalls()
 	h := xxh3.New()
 	for _, c := range e.world.Connections() {
-		if c.open {
+		if c.open || c.carried {
 			c.open, c.carried = false, true
+			e.current.Carried++
 		}
 		if e.touched[c.Number] {
 			hashWords(h, c.Number, c.Outputs, flags(c.Closed))
