@@ -105,6 +105,7 @@ func (d *Driver) BeforeDecision() {
 	case !d.started:
 		d.started = true
 		d.controller.StartAlone()
+		d.service().HoldSignals(true)
 	}
 	d.engine.Step()
 }
@@ -164,7 +165,9 @@ func (d *Driver) Connections() []*windows.Connection {
 			}
 			continue
 		}
-		c := &connection{gated: g, shown: windows.Connection{Number: g.Number, Begin: d.rules.begin(), End: d.rules.end()}}
+		c := &connection{gated: g, shown: windows.Connection{
+			Number: g.Number, Client: g.Client, Ordinal: g.Ordinal, Begin: d.rules.begin(), End: d.rules.end(),
+		}}
 		d.known[g.Number] = c
 		d.list = append(d.list, c)
 		d.shown = append(d.shown, &c.shown)
@@ -206,6 +209,7 @@ func (d *Driver) Beginning(input uint64) {
 		}
 	}
 	d.controller.Begin(h.Sum64())
+	d.service().HoldSignals(true)
 }
 
 // Closing completes the description of a window that has ended, and forgets the connections that
@@ -214,9 +218,9 @@ func (d *Driver) Closing(w *windows.Window) {
 	w.Order = d.controller.End()
 	if !d.undigested {
 		w.State = d.stateDigest()
-		d.debugDump(w.Number)
 	}
 	d.finished = append(d.finished, *w)
+	d.service().HoldSignals(false)
 	if w.Cause == windows.Start {
 		d.controller.AdmitOthers(d.m.Gate())
 		d.m.ApplyVerdict()

@@ -6,6 +6,8 @@ import (
 	"path"
 	"slices"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/guest/loader"
 )
@@ -50,7 +52,49 @@ type Service struct {
 	clock   clock
 	lastID  arch.ThreadID
 	entropy *rand.ChaCha8
+	// holding: the signals that other processes send wait in held.
+	holding bool
+	held    []heldSignal
 	ready   map[arch.ThreadID]bool // the threads that can run
+}
+
+// heldSignal is a signal to a process, or to one of its threads.
+type heldSignal struct {
+	process *Process
+	thread  *Task // or nil
+	info    sigInfo
+}
+
+// HoldSignals says whether signals that processes outside of the service send to it with kill(2)
+// and its kin wait: SIGKILL, SIGSTOP and SIGCONT never do. Off delivers those that wait.
+func (s *Service) HoldSignals(on bool) {
+	if s.holding = on; on {
+		return
+	}
+	held := s.held
+	s.held = nil
+	for _, h := range held {
+		if h.thread != nil && h.thread.state != dead {
+			s.k.sendTask(h.thread, h.info)
+		} else if h.thread == nil {
+			s.k.sendProcess(h.process, h.info)
+		}
+	}
+}
+
+// holdsBackSignal keeps a signal that the thread sends to a process, or to one of its threads, if
+// it is to wait, and reports whether it does.
+func (t *Task) holdsBackSignal(p *Process, thread *Task, info sigInfo) bool {
+	s := p.service
+	if s == nil || !s.holding || t.proc.service != nil {
+		return false
+	}
+	switch unix.Signal(info.number()) {
+	case unix.SIGKILL, unix.SIGSTOP, unix.SIGCONT:
+		return false
+	}
+	s.held = append(s.held, heldSignal{p, thread, info})
+	return true
 }
 
 // stampClock is the clock of the time stamps of files and of the network, in runs that may have a

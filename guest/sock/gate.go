@@ -23,6 +23,7 @@ import (
 type Gate struct {
 	connections []*Gated // that the service has not closed, in the order in which they were made
 	last        uint64
+	ordinals    map[int32]uint64 // of clients' processes
 	changes     uint64
 }
 
@@ -31,6 +32,10 @@ type Gated struct {
 	// Number counts the connections from 1, and Port is the port of the listener.
 	Number uint64
 	Port   uint16
+	// Client is the id of the process that has made the connection, and Ordinal counts its
+	// connections from 1: unlike Number, they do not depend on how fast clients run.
+	Client  int32
+	Ordinal uint64
 	// Accepted and Closed report what the service has done with the connection. A reset ends it, too.
 	Accepted, Closed bool
 	// Read and Written count the bytes that the service has read and written.
@@ -72,7 +77,7 @@ const unboundedRoom = 1 << 30
 
 // OpenGate sets up a gate for all connections that are made from now on.
 func (st *Stack) OpenGate() *Gate {
-	st.gate = &Gate{}
+	st.gate = &Gate{ordinals: map[int32]uint64{}}
 	return st.gate
 }
 
@@ -95,10 +100,12 @@ func (s *Socket) isGatedFor(client *Socket) bool {
 func (s *Socket) isHeld() bool { return s != nil && s.gated != nil && !s.closed && !s.gated.admits }
 
 // holdConnection holds a new connection.
-func (g *Gate) holdConnection(listener, n *Socket) {
+func (g *Gate) holdConnection(listener, n, client *Socket) {
 	g.last++
+	pid := client.owner.PID
+	g.ordinals[pid]++
 	x := &Gated{
-		Number: g.last, Port: listener.local.Port, gate: g, socket: n, listener: listener,
+		Number: g.last, Port: listener.local.Port, Client: pid, Ordinal: g.ordinals[pid], gate: g, socket: n, listener: listener,
 		replies: &replyHash{}, input: &replyHash{},
 	}
 	n.gated = x

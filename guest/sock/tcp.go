@@ -159,7 +159,7 @@ func (s *Socket) admitWaiting() {
 			n.sendEnd()
 		}
 		if s.isGatedFor(o) {
-			s.stack.gate.holdConnection(s, n)
+			s.stack.gate.holdConnection(s, n, o)
 		} else {
 			s.accepts = append(s.accepts, n)
 			s.queue.Wake(unix.EPOLLIN | unix.EPOLLRDNORM)

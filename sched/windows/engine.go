@@ -51,29 +51,46 @@ const (
 	AtClose
 )
 
-// Connection is a client's connection as the World shows it to the Engine. The fields after
-// Inputs are the Engine's.
+// Connection is a client's connection as the World shows it to the Engine.
 type Connection struct {
-	Number            uint64
-	Begin             Begin
-	End               End
-	Closed            bool
-	Read, Written     uint64
-	HoldsConnection   bool // held: that the connection was made
-	HeldBytes         int
-	HoldsEnd          bool // that the client has sent all, or has reset the connection
-	Inputs, Outputs   uint64
-	since             arch.Cycles // when the input that is held arrived
-	epoch             int         // windows that had begun then
-	waits             bool        // input is held
-	open              bool        // a task of the current window
-	carried           bool        // a task of an earlier one
-	written           uint64      // bytes written when the task began
-	arrived, admitted arrival
+	// Number identifies the connection; Client and Ordinal do as well, and do not depend on how
+	// fast clients run.
+	Number  uint64
+	Client  int32
+	Ordinal uint64
+	Begin   Begin
+	End     End
+	Closed  bool // by the server
+	// Read and Written count bytes of the server, Inputs and Outputs are hashes of those that it
+	// was sent and has sent.
+	Read, Written   uint64
+	Inputs, Outputs uint64
+	// The input that is held: that the connection was made, bytes, and that the client has sent
+	// all or has reset the connection.
+	HoldsConnection bool
+	HeldBytes       int
+	HoldsEnd        bool
+
+	task
 }
 
-// arrival is when a request arrived, and when it was admitted.
-type arrival struct{ at arch.Cycles }
+// task is the Engine's part of a Connection.
+type task struct {
+	since   arch.Cycles // when the input that is held arrived
+	epoch   int         // windows that had begun then
+	waits   bool        // input is held
+	open    bool        // a task of the current window
+	carried bool        // a task of an earlier one
+	arrived arch.Cycles // when its request arrived
+	written uint64      // bytes written when the task began
+	seen    uint64      // bytes written at the last look
+	replied arch.Cycles // when these were first seen
+}
+
+// compareClients orders connections.
+func compareClients(a, b *Connection) int {
+	return cmp.Or(cmp.Compare(a.Client, b.Client), cmp.Compare(a.Ordinal, b.Ordinal))
+}
 
 // World is server and clients as the Engine sees them.
 type World interface {
@@ -208,6 +225,7 @@ func (e *Engine) step() bool {
 		case e.state == Gathering:
 			e.begin(Other, nil)
 		case e.options.Bubble > 0 && e.state == Running && e.world.LogicalClock()-e.clock >= e.options.Bubble:
+			e.endTasks()
 			e.admitDuringWindow(func(*Connection) bool { return true })
 			e.clock = e.world.LogicalClock()
 		}
@@ -248,7 +266,8 @@ func (e *Engine) observe() {
 				c.since, c.epoch = now, e.windows
 			}
 		}
-		if c.Written != c.written {
+		if c.Written != c.seen {
+			c.seen, c.replied = c.Written, now
 			e.touched[c.Number] = true
 		}
 	}
@@ -259,8 +278,8 @@ func (c *Connection) isRequest() bool {
 	return !c.open && !c.carried && (c.HeldBytes > 0 || c.HoldsConnection && c.Begin == AtAccept)
 }
 
-// endTasks ends the tasks of connections that are over, while no thread of the server can run, and
-// returns how many tasks of the window are open.
+// endTasks ends the tasks of connections that are over, and returns how many tasks of the window are
+// open.
 func (e *Engine) endTasks() int {
 	open := e.world.OpenCalls()
 	for _, c := range e.world.Connections() {
@@ -271,7 +290,10 @@ func (e *Engine) endTasks() int {
 		switch {
 		case over:
 			c.open, c.carried = false, false
-			e.response = append(e.response, e.quiet-c.arrived.at)
+			if c.Written == c.written {
+				c.replied = e.world.Now()
+			}
+			e.response = append(e.response, c.replied-c.arrived)
 		case c.open:
 			open++
 		}
@@ -329,7 +351,7 @@ func (e *Engine) waiting() []*Connection {
 		}
 	}
 	slices.SortStableFunc(list, func(a, b *Connection) int {
-		return cmp.Or(cmp.Compare(a.epoch, b.epoch), cmp.Compare(a.Number, b.Number))
+		return cmp.Or(cmp.Compare(a.epoch, b.epoch), compareClients(a, b))
 	})
 	return list
 }
@@ -408,7 +430,7 @@ func (e *Engine) begin(cause Cause, list []*Connection) {
 	h := xxh3.New()
 	hashWords(h, uint64(len(cause)))
 	for _, c := range chosen {
-		hashWords(h, c.Number, c.Inputs, uint64(c.HeldBytes), flags(c.HoldsConnection, c.HoldsEnd))
+		hashWords(h, uint64(c.Client), c.Ordinal, c.Inputs, uint64(c.HeldBytes), flags(c.HoldsConnection, c.HoldsEnd))
 	}
 	hashWords(h, flags(ticks && deadline <= server))
 	sum := h.Sum64()
@@ -428,7 +450,7 @@ func (e *Engine) openTask(c *Connection) {
 	e.current.Requests++
 	e.current.Waited += now - min(now, c.since)
 	c.open, c.written = true, c.Written
-	c.arrived = arrival{c.since}
+	c.arrived = c.since
 }
 
 func (e *Engine) admit(c *Connection) {
@@ -442,13 +464,13 @@ func (e *Engine) end() {
 	e.endTasks()
 	e.current.Carried = e.world.OpenCalls()
 	h := xxh3.New()
-	for _, c := range e.world.Connections() {
+	for _, c := range slices.SortedFunc(slices.Values(e.world.Connections()), compareClients) {
 		if c.open || c.carried {
 			c.open, c.carried = false, true
 			e.current.Carried++
 		}
 		if e.touched[c.Number] {
-			hashWords(h, c.Number, c.Outputs, flags(c.Closed))
+			hashWords(h, uint64(c.Client), c.Ordinal, c.Outputs, flags(c.Closed))
 		}
 	}
 	e.closed = e.world.Now()

@@ -90,7 +90,7 @@ func (w *fakeWorld) Closing(x *Window) {
 // connect makes connections, and send sends bytes on one.
 func (w *fakeWorld) connect(n int) (made []*Connection) {
 	for range n {
-		c := &Connection{Number: uint64(len(w.list) + 1), HoldsConnection: true}
+		c := &Connection{Number: uint64(len(w.list) + 1), Ordinal: uint64(len(w.list) + 1), HoldsConnection: true}
 		w.list = append(w.list, c)
 		made = append(made, c)
 		w.changes++
