@@ -46,8 +46,10 @@ type connection struct {
 }
 
 // New makes the windows of a run with a configuration. Orders of the store are followed where they
-// fit, and new ones are added.
+// fit, and new ones are added. The configuration is changed: functions are looked up at the start of
+// programs, since otherwise the first thread that calls one looks it up.
 func New(c *machine.Config, p Parameters, store *windows.Store) *Driver {
+	c.Env = append(slices.Clone(c.Env), "LD_BIND_NOW=1")
 	d := &Driver{
 		rules: p.Rules, mhz: uint64(c.Costs.MHz), known: map[uint64]*connection{}, store: store, seed: c.Seed, cores: c.Cores,
 		undigested: p.NoStates, atomics: p.Atomics,

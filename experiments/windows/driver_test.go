@@ -128,7 +128,8 @@ func expectEqualWindows(t *testing.T, script string, p windows.Parameters, runs 
 			t.Errorf("machine %d: window %d of %d differs:\n%v%v", at, i, len(b), a[min(i, len(a)-1)], b[min(i, len(b)-1)])
 		}
 		if report.Recorded > 0 {
-			t.Errorf("machine %d: %d windows had no stored order", at, report.Recorded)
+			i := slices.IndexFunc(report.List, func(w schedwindows.Window) bool { return !w.Reused })
+			t.Errorf("machine %d: %d windows had no stored order, the first is %+v, before %+v", at, report.Recorded, report.List[i], first.List[i])
 		}
 	}
 	return first, out

@@ -239,6 +239,10 @@ func (e *Engine) step() bool {
 			return false
 		}
 		e.end()
+		if e.world.IsBusy() { // a signal has waited for the end
+			e.begin(Other, nil)
+			return false
+		}
 	}
 	return e.gather()
 }
