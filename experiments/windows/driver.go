@@ -214,6 +214,13 @@ func (d *Driver) Beginning(input uint64) {
 	d.service().HoldSignals(true)
 }
 
+// Force lets other threads and signals through.
+func (d *Driver) Force() {
+	d.service().HoldSignals(false)
+	d.controller.AdmitOthers(d.m.Gate())
+	d.m.ApplyVerdict()
+}
+
 // Closing completes the description of a window that has ended, and forgets the connections that
 // the server has closed.
 func (d *Driver) Closing(w *windows.Window) {

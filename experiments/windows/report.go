@@ -52,6 +52,8 @@ type Report struct {
 	Requests int `json:"requests"`
 	Carried  int `json:"carried"`
 	Rounds   int `json:"rounds"`
+	// Forced counts how often a window was forced on (windows.Window.Forced).
+	Forced int `json:"forced"`
 	// Waited is the mean time in cycles that a request has waited for its window, Busy the
 	// time in all windows.
 	Waited arch.Cycles `json:"waited"`
@@ -117,6 +119,7 @@ func (d *Driver) Report() *Report {
 		r.Requests += w.Requests
 		r.Carried += w.Carried
 		r.Rounds += w.Rounds
+		r.Forced += w.Forced
 		waited += w.Waited
 		r.Busy += w.End - w.Begin
 		if w.Requests > 0 {

@@ -192,7 +192,7 @@ func (k *Kernel) Network() *sock.Stack { return k.net }
 func (k *Kernel) Now() int64 { return k.host.now }
 
 // RealtimeNS is the real-time clock in nanoseconds since 1970.
-func (k *Kernel) RealtimeNS() int64 { return k.realtimeBase() + k.override.Clock(k.clock.now) }
+func (k *Kernel) RealtimeNS() int64 { return k.realtimeBase() + k.override.Clock(k.readClock()) }
 
 // SetNow moves the clock forward; an earlier time is ignored, so that no thread sees time decrease.
 func (k *Kernel) SetNow(ns int64) { k.host.now = max(k.host.now, ns) }

@@ -97,6 +97,22 @@ func (t *Task) holdsBackSignal(p *Process, thread *Task, info sigInfo) bool {
 	return true
 }
 
+// readStep is the time in ns by which the service's clock seems to advance each time that a thread
+// reads it.
+const readStep = 1000
+
+// readClock is the time that clocks show. A thread of the service that reads them again and again
+// while its clock stands sees them advance: programs wait for that in loops. It depends on the
+// thread alone.
+func (k *Kernel) readClock() int64 {
+	if s := k.service; s == nil || k.clock != &s.clock || k.current == nil {
+		return k.clock.now
+	}
+	t := k.current
+	t.shown = max(t.shown+readStep, k.clock.now)
+	return t.shown
+}
+
 // stampClock is the clock of the time stamps of files and of the network, in runs that may have a
 // service: the service's, also for other processes, so that the files that these make do not show it
 // how fast they have run.

@@ -80,6 +80,7 @@ type Task struct {
 	timerSlack  uint64      // PR_SET_TIMERSLACK; 0: the default
 	waits       uint64      // number of its waits
 	started     int64       // ns
+	shown       int64       // time that it has read last, of a thread of the service
 	userTime    arch.Cycles // cycles spent on a core
 	kernelTime  arch.Cycles
 }

@@ -51,7 +51,7 @@ func (t *Task) readClock(id int32) (int64, unix.Errno) {
 const bootNS = 1000 * second
 
 // uptime is CLOCK_MONOTONIC: the run's clock plus bootNS.
-func (k *Kernel) uptime() int64 { return bootNS + k.override.Clock(k.clock.now) }
+func (k *Kernel) uptime() int64 { return bootNS + k.override.Clock(k.readClock()) }
 
 func sysClockGettime(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	ns, errno := t.readClock(int32(a[0]))

@@ -228,6 +228,7 @@ func (x *Gated) noteRead(n int) { x.Read += uint64(max(n, 0)) }
 
 func (x *Gated) noteWritten(b []byte) {
 	x.Written += uint64(len(b))
+	x.gate.changes++
 	_, _ = x.replies.Write(b)
 }
 

@@ -122,6 +122,8 @@ type World interface {
 	// Beginning is called before a window begins, with a hash of all that it will be given;
 	// Closing when it has ended. Closing fills in the rest of the window's fields.
 	Beginning(inputs uint64)
+	// Force ends what holds other threads and signals back until the end of the window.
+	Force()
 	Closing(w *Window)
 }
 
@@ -161,6 +163,9 @@ type Window struct {
 	Requests int   `json:"requests"`
 	// Rounds counts how often further parts of requests were admitted within the window.
 	Rounds int `json:"rounds,omitempty"`
+	// Forced counts how often the window was forced on, because the server ran for long without
+	// waiting.
+	Forced int `json:"forced,omitempty"`
 	// Carried counts the tasks that were open at the end.
 	Carried int `json:"carried,omitempty"`
 	// Begin and End are virtual times in cycles; Waited is the sum of the times that its requests
@@ -189,6 +194,7 @@ type Engine struct {
 	limit    int64       // of the server's clock in this window
 	current  Window
 	touched  map[uint64]bool // connections of the current window
+	forced   arch.Cycles     // when the window began, or was forced on
 	clock    uint64          // the logical clock when input was admitted last
 	response []arch.Cycles
 }
@@ -224,6 +230,8 @@ func (e *Engine) step() bool {
 		switch {
 		case e.state == Gathering:
 			e.begin(Other, nil)
+		case e.world.Now() >= e.forced+overlong*e.options.Timeout:
+			e.force()
 		case e.options.Bubble > 0 && e.state == Running && e.world.LogicalClock()-e.clock >= e.options.Bubble:
 			e.endTasks()
 			e.admitDuringWindow(func(*Connection) bool { return true })
@@ -245,6 +253,22 @@ func (e *Engine) step() bool {
 		}
 	}
 	return e.gather()
+}
+
+// overlong is after how many timeouts a window is forced on.
+const overlong = 20
+
+// force has a window go on in which the server has run for long without waiting, as a server does
+// whose threads wait in loops for others: its clock advances as much as the virtual time, and all
+// input that is held is admitted. What follows in the window depends on timing.
+func (e *Engine) force() {
+	e.current.Forced++
+	w := e.world
+	w.FireTimers(w.ServerNow() + overlong*e.options.TimeoutNS)
+	e.endTasks()
+	e.admitDuringWindow(func(*Connection) bool { return true })
+	w.Force()
+	e.forced = w.Now()
 }
 
 // Finish ends the window at the end of the run.
@@ -295,9 +319,9 @@ func (e *Engine) endTasks() int {
 		case over:
 			c.open, c.carried = false, false
 			if c.Written == c.written {
-				c.replied = e.world.Now()
+				c.replied = e.world.Now() // closed without a reply
 			}
-			e.response = append(e.response, c.replied-c.arrived)
+			e.response = append(e.response, c.replied-min(c.replied, c.arrived))
 		case c.open:
 			open++
 		}
@@ -445,7 +469,7 @@ func (e *Engine) begin(cause Cause, list []*Connection) {
 	for _, c := range chosen {
 		e.admit(c)
 	}
-	e.state, e.isQuiet, e.clock = Running, false, w.LogicalClock()
+	e.state, e.isQuiet, e.clock, e.forced = Running, false, w.LogicalClock(), now
 }
 
 // openTask begins the task of a request that is about to be admitted.

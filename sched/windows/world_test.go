@@ -28,13 +28,15 @@ type fakeWorld struct {
 	beginning int
 	windows   []Window
 	clock     uint64
+	forced    int
+	spins     bool // until a request is admitted
 }
 
 func newFakeWorld() *fakeWorld {
 	return &fakeWorld{act: map[arch.Cycles]func(){}, busy: map[uint64]int{}, silent: map[uint64]bool{}}
 }
 
-func (w *fakeWorld) IsBusy() bool                { return len(w.busy) > 0 || w.running > 0 }
+func (w *fakeWorld) IsBusy() bool                { return len(w.busy) > 0 || w.running > 0 || w.spins }
 func (w *fakeWorld) IsSettled() bool             { return !w.IsBusy() && w.clients == 0 }
 func (w *fakeWorld) Now() arch.Cycles            { return w.now }
 func (w *fakeWorld) Pass(to arch.Cycles)         { w.now = max(w.now, to) }
@@ -45,6 +47,8 @@ func (w *fakeWorld) Connections() []*Connection  { return w.list }
 func (w *fakeWorld) OpenCalls() int              { return 0 }
 func (w *fakeWorld) LogicalClock() uint64        { return w.clock }
 func (w *fakeWorld) Beginning(uint64)            { w.beginning++ }
+
+func (w *fakeWorld) Force() { w.forced++ }
 
 func (w *fakeWorld) NextOutside() (arch.Cycles, bool) {
 	if len(w.outside) == 0 {
@@ -73,6 +77,7 @@ func (w *fakeWorld) FireTimers(now int64) {
 
 func (w *fakeWorld) Admit(c *Connection) {
 	w.admitted = append(w.admitted, c.Number)
+	w.spins = false
 	w.changes++
 	if c.HeldBytes > 0 {
 		if c.Read += uint64(c.HeldBytes); !w.silent[c.Number] {
@@ -261,6 +266,17 @@ func TestWorkWithoutInputIsAWindow(t *testing.T) {
 	w.at(100, func() { w.running = 3 })
 	w.run(t, testOptions)
 	expectCauses(t, w, "start:0", "other:0")
+}
+
+func TestServerThatSpinsIsForcedOn(t *testing.T) {
+	w := newFakeWorld()
+	w.spins = true
+	c := w.connect(1)[0]
+	w.send(c, 10)
+	w.run(t, testOptions)
+	if w.forced == 0 || c.Written == 0 {
+		t.Errorf("forced %d times; windows %v", w.forced, w.causes())
+	}
 }
 
 func TestBubblesAdmitWithinAWindow(t *testing.T) {
