@@ -73,8 +73,11 @@ func (f *runFlags) checkWindows(options job.Options) error {
 		name  string
 		given bool
 	}{
-		{"tasks", w.tasks != ""}, {"window-schedules", w.schedules != ""}, {"time-bubbles", w.bubble > 0},
-		{"window-sync-only", w.syncOnly}, {"no-window-states", w.noStates},
+		{"tasks", w.tasks != ""},
+		{"window-schedules", w.schedules != ""},
+		{"time-bubbles", w.bubble > 0},
+		{"window-sync-only", w.syncOnly},
+		{"no-window-states", w.noStates},
 	} {
 		if x.given && !w.isGiven() {
 			return errNeedsWindows.New(x.name, "windows")

@@ -18,10 +18,16 @@ import (
 	"github.com/heddle-dmt/heddle/sched/windows"
 )
 
-var errOrders = errs.Define("window-schedules-unreadable",
-	"the file of windows' schedules {file} cannot be used",
-	"It is no such file, is of another version of heddle, or was cut or changed; the rest of the sentence names the line.",
-	"Name a file that --window-schedules has written, or one that does not exist yet.")
+var (
+	errOrders = errs.Define("window-schedules-unreadable",
+		"the file of windows' schedules {file} cannot be read",
+		"The file may not be read; the rest of the sentence says why.",
+		"Name a file that --window-schedules has written, or one that does not exist yet.")
+	errNoOrders = errs.Define("window-schedules-damaged",
+		"the file {file} has no windows' schedules that this version can use: {problem}",
+		"It is another file, is of another version of heddle, or was cut or changed.",
+		"Name a file that --window-schedules has written, or one that does not exist yet.")
+)
 
 // version is the first line of a file of orders.
 const version = "heddle window schedules 1"
@@ -33,19 +39,20 @@ func LoadStore(path string) (*windows.Store, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return s, nil
 	}
-	if err == nil {
-		err = readStore(text, s)
-	}
 	if err != nil {
 		return nil, errOrders.Wrap(err, path)
+	}
+	if problem := readStore(text, s); problem != "" {
+		return nil, errNoOrders.New(path, problem)
 	}
 	return s, nil
 }
 
-func readStore(text []byte, s *windows.Store) error {
+// readStore reads the text of a file, and returns what is wrong with it.
+func readStore(text []byte, s *windows.Store) (problem string) {
 	end := bytes.LastIndex(text, []byte("end "))
 	if end < 0 || string(text[end:]) != endLine(text[:end]) {
-		return errors.New("the checksum is wrong or missing")
+		return "the checksum is wrong or missing"
 	}
 	lines := bufio.NewScanner(bytes.NewReader(text[:end]))
 	lines.Buffer(nil, 1<<20)
@@ -64,7 +71,7 @@ func readStore(text []byte, s *windows.Store) error {
 		switch {
 		case n == 1:
 			if lines.Text() != version {
-				err = fmt.Errorf("found %q, expected %q", lines.Text(), version)
+				return "line 1 is not " + strconv.Quote(version)
 			}
 		case len(fields) == 2 && fields[0] == "seed":
 			s.Seed, err = strconv.ParseUint(fields[1], 10, 64)
@@ -82,14 +89,17 @@ func readStore(text []byte, s *windows.Store) error {
 			}
 			order = append(order, windows.Point{Thread: fields[0], Kind: sched.PointKind(kind), What: what})
 		default:
-			err = fmt.Errorf("found %q", lines.Text())
+			return fmt.Sprintf("line %d is %q", n, lines.Text())
 		}
 		if err != nil {
-			return fmt.Errorf("line %d: %w", n, err)
+			return fmt.Sprintf("line %d is %q", n, lines.Text())
 		}
 	}
 	finish()
-	return lines.Err()
+	if lines.Err() != nil {
+		return lines.Err().Error()
+	}
+	return ""
 }
 
 func endLine(text []byte) string { return fmt.Sprintf("end %016x\n", xxh3.Hash(text)) }

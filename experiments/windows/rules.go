@@ -14,8 +14,8 @@ import (
 )
 
 var errRules = errs.Define("unknown-task-rules",
-	"there are no rules for tasks of the name {name}, and no file of that name",
-	"--tasks names a file of rules, or one of the servers for which heddle has rules: {servers}.",
+	"there are no rules for tasks of the name {name}, and no file of that name; there are rules for {servers}",
+	"The value of --tasks is neither a file of rules nor one of the servers for which heddle has rules.",
 	"Name one of them, or write a file of rules as docs/windows.md says.")
 
 // Rules say which processes are the server, and when its tasks begin and end.
