@@ -52,7 +52,7 @@ type Report struct {
 	Requests int `json:"requests"`
 	Carried  int `json:"carried"`
 	Rounds   int `json:"rounds"`
-	// Forced counts how often a window was forced on (windows.Window.Forced).
+	// Forced counts how often a window was forced to continue (windows.Window.Forced).
 	Forced int `json:"forced"`
 	// Waited is the mean time in cycles that a request has waited for its window, Busy the
 	// time in all windows.

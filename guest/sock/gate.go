@@ -109,7 +109,7 @@ func (g *Gate) holdConnection(listener, n, client *Socket) {
 		replies: &replyHash{}, input: &replyHash{},
 	}
 	n.gated = x
-	listener.behind = append(listener.behind, n)
+	listener.heldConnections = append(listener.heldConnections, n)
 	g.connections = append(g.connections, x)
 	g.changes++
 }
@@ -164,7 +164,7 @@ func (x *Gated) Admit() {
 	defer func() { x.admits = false }()
 	if l := x.listener; l != nil {
 		x.listener = nil
-		l.behind = slices.DeleteFunc(l.behind, func(n *Socket) bool { return n == s })
+		l.heldConnections = slices.DeleteFunc(l.heldConnections, func(n *Socket) bool { return n == s })
 		l.accepts = append(l.accepts, s)
 		l.queue.Wake(unix.EPOLLIN | unix.EPOLLRDNORM)
 	}
@@ -252,9 +252,9 @@ func (x *Gated) forget() {
 	x.gate.connections = slices.DeleteFunc(x.gate.connections, func(o *Gated) bool { return o == x })
 }
 
-// dropBehindGate resets the connections that wait for a listener behind the gate.
-func (s *Socket) dropBehindGate() {
-	for _, n := range s.behind {
+// dropHeldConnections resets the connections to a listener that the gate holds.
+func (s *Socket) dropHeldConnections() {
+	for _, n := range s.heldConnections {
 		n.closed = true
 		n.gated.charge(-len(n.gated.bytes))
 		n.gated.bytes, n.gated.listener = nil, nil
@@ -262,5 +262,5 @@ func (s *Socket) dropBehindGate() {
 		n.endConnection()
 		n.gated.forget()
 	}
-	s.behind = nil
+	s.heldConnections = nil
 }

@@ -128,9 +128,9 @@ type Socket struct {
 	waiting []*Socket // TCP connections that the backlog has no room for
 	pending *Socket   // the listener that a connecting socket waits for
 
-	service bool      // of the kernel's service
-	gated   *Gated    // TCP: the service's side of a connection through the gate
-	behind  []*Socket // connections to be accepted that the gate holds
+	service         bool      // of the kernel's service
+	gated           *Gated    // TCP: the service's side of a connection through the gate
+	heldConnections []*Socket // connections to be accepted that the gate holds
 
 	owner     Cred // the creator of the socket, or of its listener
 	peerOwner Cred

@@ -137,7 +137,7 @@ func (s *Socket) startConnection(c *vfs.Ctx, a Addr) unix.Errno {
 
 // admitWaiting connects waiting sockets, as far as the backlog has room.
 func (s *Socket) admitWaiting() {
-	for len(s.waiting) > 0 && len(s.accepts)+len(s.behind) <= s.backlog {
+	for len(s.waiting) > 0 && len(s.accepts)+len(s.heldConnections) <= s.backlog {
 		o := s.waiting[0]
 		s.waiting = s.waiting[1:]
 		n := &Socket{
@@ -397,7 +397,7 @@ func (s *Socket) stopListening() {
 		n.purgeReceived()
 	}
 	s.accepts = nil
-	s.dropBehindGate()
+	s.dropHeldConnections()
 	for _, o := range s.waiting {
 		o.pending = nil
 		o.receiveReset()

@@ -246,7 +246,7 @@ func (c *Controller) grant(g *sched.Gate, t *serverThread) {
 	}
 }
 
-// grantNext gives turns to threads that ask, as long as nobody has one.
+// grantNext gives turns to threads that ask, as long as no thread has one.
 func (c *Controller) grantNext(g *sched.Gate) {
 	for c.busy == nil && len(c.queue) > 0 {
 		at := slices.IndexFunc(c.queue, c.isNext)

@@ -15,5 +15,5 @@
 //     nothing that could end the tasks can happen within the timeout.
 //  3. Which input a window admits depends on the input that waits when no thread of the machine can
 //     run, not on the order in which it arrived, unless the timeout passes while clients run.
-//  4. All state is plain data.
+//  4. Nothing depends on the order of a map or on the host.
 package windows

@@ -119,7 +119,7 @@ type World interface {
 	OpenCalls() int
 	// LogicalClock counts the server's synchronization operations and system calls.
 	LogicalClock() uint64
-	// Beginning is called before a window begins, with a hash of all that it will be given;
+	// Beginning is called before a window begins, with a hash of the input that it will be given;
 	// Closing when it has ended. Closing fills in the rest of the window's fields.
 	Beginning(inputs uint64)
 	// Force ends what holds other threads and signals back until the end of the window.
@@ -163,7 +163,7 @@ type Window struct {
 	Requests int   `json:"requests"`
 	// Rounds counts how often further parts of requests were admitted within the window.
 	Rounds int `json:"rounds,omitempty"`
-	// Forced counts how often the window was forced on, because the server ran for long without
+	// Forced counts how often the window was forced to continue, because the server ran for long without
 	// waiting.
 	Forced int `json:"forced,omitempty"`
 	// Carried counts the tasks that were open at the end.
@@ -194,7 +194,7 @@ type Engine struct {
 	limit    int64       // of the server's clock in this window
 	current  Window
 	touched  map[uint64]bool // connections of the current window
-	forced   arch.Cycles     // when the window began, or was forced on
+	forced   arch.Cycles     // when the window began, or was forced to continue
 	clock    uint64          // the logical clock when input was admitted last
 	response []arch.Cycles
 }
@@ -219,7 +219,7 @@ func (e *Engine) Step() {
 }
 
 // maxIdleWindows is how many windows in which the server does nothing may follow each other while no
-// thread of the machine can run: timers that expire and wake nobody never end a deadlock.
+// thread of the machine can run: timers that expire and wake no thread never end a deadlock.
 const maxIdleWindows = 1000
 
 // step reports whether a window has begun.
@@ -255,10 +255,10 @@ func (e *Engine) step() bool {
 	return e.gather()
 }
 
-// overlong is after how many timeouts a window is forced on.
+// overlong is after how many timeouts a window is forced to continue.
 const overlong = 20
 
-// force has a window go on in which the server has run for long without waiting, as a server does
+// force has a window continue in which the server has run for long without waiting, as a server does
 // whose threads wait in loops for others: its clock advances as much as the virtual time, and all
 // input that is held is admitted. What follows in the window depends on timing.
 func (e *Engine) force() {
