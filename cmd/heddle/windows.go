@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -121,6 +123,13 @@ func (a *app) runInWindows(ctx context.Context, c machine.Config, f runFlags, op
 	store, err := windows.LoadStore(f.windows.schedules)
 	if err != nil {
 		return nil, err
+	}
+	if f.windows.schedules != "" {
+		path, err := filepath.Abs(f.windows.schedules)
+		if err != nil {
+			return nil, errFolder.Wrap(err)
+		}
+		c.Hidden = append(slices.Clone(c.Hidden), path)
 	}
 	d := windows.New(&c, p, store)
 	result, err := a.carryOut(ctx, c, "", append(append(options, a.withClients()), d.Options()...)...)
