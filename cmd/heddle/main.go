@@ -27,6 +27,7 @@ import (
 	"github.com/heddle-dmt/heddle/cmd/heddle/sweeps"
 	"github.com/heddle-dmt/heddle/cmd/heddle/traces"
 	"github.com/heddle-dmt/heddle/experiments/sweep"
+	"github.com/heddle-dmt/heddle/experiments/windows"
 	"github.com/heddle-dmt/heddle/internal/cli"
 	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/internal/job"
@@ -150,6 +151,7 @@ type app struct {
 	gaveUp         bool // an interruption ended a read or write of the guest's
 	cached         cached
 	region         *region.Watcher // of the run, nil without one
+	windows        *windows.Report // of the run, nil without windows
 }
 
 // say prints one sentence of heddle's own. Where a write of the guest's had to be given up,

@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/heddle-dmt/heddle/cmd/heddle/command"
+	"github.com/heddle-dmt/heddle/experiments/windows"
 	"github.com/heddle-dmt/heddle/internal/cli"
 	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/internal/job"
@@ -49,6 +50,7 @@ type runFlags struct {
 	timeLimit                                       time.Duration
 	schedule                                        scheduleFlags
 	cache                                           cacheFlags
+	windows                                         windowFlags
 }
 
 func (a *app) runCommand() *cobra.Command {
@@ -77,6 +79,7 @@ they are written to a :rw mount or kept with --export.`,
 	addRunFlags(flags, &f)
 	addScheduleFlags(flags, &f.schedule)
 	addCacheFlags(flags, &f.cache)
+	addWindowFlags(flags, &f.windows)
 	addRegionFlag(flags, &f.region)
 	flags.StringVar(&f.syncList, "sync-list", "", "order the operations that the YAML `FILE` lists too (rr-sync, fcfs-sync, kendo)")
 	cli.Group(flags, groupScheduling, "sync-list")
@@ -137,7 +140,7 @@ func (a *app) run(ctx context.Context, flags *pflag.FlagSet, f runFlags, args []
 	if err != nil {
 		return err
 	}
-	if err := f.checkPublish(options); err != nil {
+	if err := cmp.Or(f.checkPublish(options), f.checkWindows(options)); err != nil {
 		return err
 	}
 	a.sayIgnored(flags, f, options)
@@ -282,6 +285,9 @@ func (a *app) runJob(ctx, limited context.Context, j job.Job, f runFlags, stdin 
 	if f.summary == "" {
 		options = append(options, machine.WithoutHashes())
 	}
+	if f.windows.isGiven() {
+		return a.runInWindows(limited, c, f, options)
+	}
 	var result *machine.Result
 	if f.cache.dir != "" {
 		result, err = a.carryOutCached(ctx, limited, c, f)
@@ -323,6 +329,7 @@ func (a *app) finish(ctx context.Context, flags *pflag.FlagSet, f runFlags, j jo
 		a.say("the schedule was left: %s", s.Reason)
 	}
 	a.sayClients(result)
+	a.sayWindows(f)
 	a.sayRegion(f)
 	if n := len(result.OverlayFiles); n > 0 && f.export == "" && !f.quiet {
 		a.say("files that the program wrote and that were left in the overlay: %d; --export DIR keeps them", n)
@@ -357,8 +364,9 @@ func (a *app) summary(result *machine.Result) any {
 	return struct {
 		*machine.Result
 		cached
-		Region *region.Result `json:"region,omitempty"`
-	}{result, a.cached, measured}
+		Region  *region.Result  `json:"region,omitempty"`
+		Windows *windows.Report `json:"windows,omitempty"`
+	}{result, a.cached, measured, a.windows}
 }
 
 func writeSummary(path string, result any) error {

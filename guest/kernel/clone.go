@@ -178,8 +178,8 @@ func (k *Kernel) newChild(t *Task, a cloneArgs) (*Task, unix.Errno) {
 	}
 	t.Load()
 	child := &Task{
-		k: k, id: k.newID(), proc: p, ctx: k.cpu.CloneContext(t.ctx), name: t.name, regs: t.regs, origRAX: t.origRAX, dirty: true,
-		mask: t.mask, affinity: t.affinity, timerSlack: t.timerSlack, started: k.now, noNewPrivs: t.noNewPrivs,
+		k: k, id: k.newID(p), proc: p, ctx: k.cpu.CloneContext(t.ctx), name: t.name, regs: t.regs, origRAX: t.origRAX, dirty: true,
+		mask: t.mask, affinity: t.affinity, timerSlack: t.timerSlack, started: k.clock.now, noNewPrivs: t.noNewPrivs,
 		personality: t.personality, cred: t.cred, seccomp: seccompState{t.seccomp.mode, t.seccomp.filters.addReference()},
 	}
 	if a.flags&unix.CLONE_VM == 0 || a.flags&unix.CLONE_VFORK != 0 {
@@ -231,7 +231,7 @@ func (k *Kernel) forkProcess(t *Task, a cloneArgs) (*Process, unix.Errno) {
 		k: k, parent: old, forker: t, group: old.group, session: old.session, terminal: old.terminal, path: old.path,
 		args: old.args, env: old.env, exitSignal: a.exitSignal, dumpable: old.dumpable, limits: old.limits,
 		objects: old.objects, name: old.name, oomScore: old.oomScore,
-		started: k.now, charged: size, membarrier: old.membarrier,
+		started: k.clock.now, charged: size, membarrier: old.membarrier, service: old.service,
 	}
 	p.setBinary(old.binary)
 	if a.flags&unix.CLONE_PARENT != 0 {

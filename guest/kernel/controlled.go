@@ -12,7 +12,7 @@ import (
 // CompleteCall completes the system call that the loaded thread has just issued with a given result
 // and given writes to memory, and without any other effect of the call.
 func (k *Kernel) CompleteCall(t *Task, result uint64, writes []event.Write) {
-	k.current = t
+	k.actFor(t)
 	t.beginCall()
 	k.countCall(lookupSyscall(t.call.number), t.call.number)
 	t.proc.Overwrite(writes)
@@ -64,7 +64,7 @@ func (k *Kernel) EndWait(t *Task) {
 }
 
 // hasTimedOut reports whether the wait of the current call ends now as if its deadline had passed.
-func (t *Task) hasTimedOut(deadline int64) bool { return t.call.expired || deadline <= t.k.now }
+func (t *Task) hasTimedOut(deadline int64) bool { return t.call.expired || deadline <= t.k.clock.now }
 
 // Runnable reports whether a thread is neither blocked nor stopped by a signal.
 func (t *Task) Runnable() bool { return t.state == running }

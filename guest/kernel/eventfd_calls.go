@@ -32,13 +32,13 @@ func (t *Task) eventfd(value uint32, flags int) (uint64, unix.Errno) {
 // timerClock is the kernel's clock for the timers of timerfd.
 type timerClock struct{ k *Kernel }
 
-func (c *timerClock) Now() int64 { return c.k.now }
+func (c *timerClock) Now() int64 { return c.k.clock.now }
 
 func (c *timerClock) Start(deadline int64, t *eventfd.Timer) any {
-	return c.k.timers.add(deadline, &fdTimer{t})
+	return c.k.clock.timers.add(deadline, &fdTimer{t})
 }
 
-func (c *timerClock) Stop(handle any) { c.k.timers.cancel(handle.(*timer)) }
+func (c *timerClock) Stop(handle any) { handle.(*timer).cancel() }
 
 type fdTimer struct{ t *eventfd.Timer }
 
@@ -111,7 +111,7 @@ func sysTimerfdSettime(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	case a[1]&unix.TFD_TIMER_ABSTIME != 0:
 		x.Set(t.k.toRunClock(x.clock, value), interval, onClockSet(x.clock, a[1]))
 	default:
-		x.Set(saturatingAdd(t.k.now, value), interval, eventfd.KeepOnSet)
+		x.Set(saturatingAdd(t.k.clock.now, value), interval, eventfd.KeepOnSet)
 	}
 	if a[3] != 0 {
 		return 0, writeStruct(t, arch.Addr(a[3]), &old)

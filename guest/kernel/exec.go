@@ -43,7 +43,7 @@ func (k *Kernel) Start(p Program) error {
 		k: k, exitSignal: int(unix.SIGCHLD), limits: defaultLimits(),
 		files: &FDTable{memory: k.memory, refs: 1}, context: &fsContext{root: root, cwd: cwd, umask: 0o022}, actions: &signalActions{},
 	}
-	t := &Task{k: k, id: k.newID(), proc: proc, ctx: k.cpu.NewContext(), dirty: true, cred: cred}
+	t := &Task{k: k, id: k.newID(nil), proc: proc, ctx: k.cpu.NewContext(), dirty: true, cred: cred}
 	proc.pid = int32(t.id)
 	k.addOutside()
 	proc.parent = k.processes[parentID]
@@ -214,6 +214,7 @@ func (t *Task) installProgram(image loader.Image, files *execFiles, env []string
 		}
 	}
 	p.path = files.opened[0].f.Dentry().Path()
+	p.joinService(files)
 	p.args, p.env = image.Args, env
 	p.setMemoryCharge(kmem.Process + stringsSize(p.args) + stringsSize(p.env))
 	t.name = files.commandName(p.path)
@@ -357,6 +358,7 @@ func (t *Task) execve(files *execFiles, name string, argv, envp uint64) (uint64,
 	p := t.proc
 	space := t.k.newSpace(p.space.Limits)
 	options := t.k.loadOptions(t, files)
+	t.k.separateExec(name, &options)
 	options.PathCloses = files.pathCloses
 	image, err := loader.Load(space, files, name, args, env, options)
 	if err != nil {

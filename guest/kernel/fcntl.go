@@ -67,7 +67,7 @@ func (t *Task) fcntlFile(f *vfs.File, cmd int, arg uint64) (uint64, unix.Errno) 
 		seals, errno := f.Seals()
 		return uint64(seals), errno
 	case unix.F_GETLEASE:
-		return uint64(f.Lease(t.k.now)), 0
+		return uint64(f.Lease(t.k.clock.now)), 0
 	case unix.F_SETLEASE:
 		return 0, t.setLease(f, int(int32(arg)))
 	}

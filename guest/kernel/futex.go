@@ -142,7 +142,7 @@ func (t *Task) futexWait(addr arch.Addr, private bool, val, bitset uint32, timeo
 		}
 		switch {
 		case !absolute:
-			deadline = saturatingAdd(t.k.now, ns)
+			deadline = saturatingAdd(t.k.clock.now, ns)
 		case realtime:
 			deadline = t.k.toRunClock(unix.CLOCK_REALTIME, ns)
 			t.call.onRealtime = true

@@ -73,6 +73,9 @@ type Config struct {
 	UnknownENOSYS bool
 	RandomLayout  bool
 	MaxMemory     uint64 // bytes
+	// Service names the programs, as the last component of their paths, whose processes are the
+	// service: see Service. Empty: there is none.
+	Service []string
 }
 
 // Kernel is the state of the guest's Linux.
@@ -86,14 +89,15 @@ type Kernel struct {
 	fs       *vfs.FS
 	memory   *kmem.Account // charged with the kernel's own objects
 
-	now        int64 // ns since the start of the run, monotonic
+	host       *clock // of all processes outside of the service
+	clock      *clock // of the process that the kernel acts for
+	service    *Service
 	lastID     arch.ThreadID
 	tasks      nearmap.Map[arch.ThreadID, *Task]
 	processes  map[int32]*Process
 	init       *Process // the first process
 	futexes    map[futexKey]*futexQueue
 	piLocks    map[futexKey]*piLock
-	timers     timerQueue
 	suppressed []*posixTimer // timers in the phase timerSuppressed
 	entropy    *rand.ChaCha8 // random bytes for the guest (getrandom)
 	layout     *rand.ChaCha8 // random offsets in address spaces
@@ -142,9 +146,18 @@ func New(cpu CPU, ram *mem.RAM, fs *vfs.FS, sched Scheduler, observer Observer, 
 		lastID: firstID - 1, scratch: &scratch{}, net: sock.New(fs, fs.Memory()), hostname: "heddle",
 		stats: Stats{Syscalls: map[string]uint64{}, Unsupported: map[string]uint64{}},
 	}
+	k.host = &clock{}
+	k.clock = k.host
+	if len(config.Service) > 0 {
+		k.sched = &serviceScheduler{sched, k}
+		fs.NumbersByName = true
+	}
 	k.cores = make([]coreTime, config.Cores)
 	_, _ = newRandomStream(config.Seed, "boot id").Read(k.bootID[:])
 	fs.Clock, fs.Entropy = k, k
+	if len(config.Service) > 0 {
+		fs.Clock = stampClock{k}
+	}
 	k.memory = fs.Memory()
 	k.pipes.Memory = k.memory
 	k.ipc = k.newIPC()
@@ -164,19 +177,25 @@ func newRandomStream(seed uint64, use string) *rand.ChaCha8 {
 }
 
 // Read fills p from the guest's random stream.
-func (k *Kernel) Read(p []byte) { _, _ = k.entropy.Read(p) }
+func (k *Kernel) Read(p []byte) {
+	if s := k.service; s != nil && k.clock == &s.clock {
+		_, _ = s.entropy.Read(p)
+		return
+	}
+	_, _ = k.entropy.Read(p)
+}
 
 // Network is the guest's sockets.
 func (k *Kernel) Network() *sock.Stack { return k.net }
 
 // Now is the monotonic clock in nanoseconds since the start of the run.
-func (k *Kernel) Now() int64 { return k.now }
+func (k *Kernel) Now() int64 { return k.host.now }
 
 // RealtimeNS is the real-time clock in nanoseconds since 1970.
-func (k *Kernel) RealtimeNS() int64 { return k.realtimeBase() + k.override.Clock(k.now) }
+func (k *Kernel) RealtimeNS() int64 { return k.realtimeBase() + k.override.Clock(k.readClock()) }
 
 // SetNow moves the clock forward; an earlier time is ignored, so that no thread sees time decrease.
-func (k *Kernel) SetNow(ns int64) { k.now = max(k.now, ns) }
+func (k *Kernel) SetNow(ns int64) { k.host.now = max(k.host.now, ns) }
 
 // Task finds a live thread.
 func (k *Kernel) Task(id arch.ThreadID) *Task { return k.tasks.At(id) }
@@ -231,9 +250,14 @@ func (k *Kernel) stopRun(why string) {
 	k.done = true
 }
 
-func (k *Kernel) newID() arch.ThreadID {
-	k.lastID++
-	return k.lastID
+// newID makes the id of a thread that the process p creates; nil: the first process.
+func (k *Kernel) newID(p *Process) arch.ThreadID {
+	last := &k.lastID
+	if p != nil && p.service != nil {
+		last = &p.service.lastID
+	}
+	*last++
+	return *last
 }
 
 // noErrno is success.

@@ -9,7 +9,7 @@ import (
 // setLease is fcntl with F_SETLEASE. The caller becomes the owner of the description, who is sent
 // the signals, if it has no owner.
 func (t *Task) setLease(f *vfs.File, kind int) unix.Errno {
-	errno := f.SetLease(t.vfsContext(), kind, int32(t.call.args[0]), t.k.now)
+	errno := f.SetLease(t.vfsContext(), kind, int32(t.call.args[0]), t.k.clock.now)
 	if errno == 0 && kind != unix.F_UNLCK && f.Owner.ID == 0 {
 		t.setFileOwner(f, vfs.OwnerProcess, t.proc.pid)
 	}
@@ -24,7 +24,7 @@ func (t *Task) breakLeases(i *vfs.Inode, flags int) unix.Errno {
 	if _, conflict := i.LeaseConflict(write); !conflict {
 		return 0
 	}
-	for _, l := range i.BreakLeases(write, t.k.now) {
+	for _, l := range i.BreakLeases(write, t.k.clock.now) {
 		t.k.signalOwner(l.File, l.FD, pollMessage)
 	}
 	deadline, conflict := i.LeaseConflict(write)

@@ -75,7 +75,7 @@ func (t *Task) storeRemaining(addr arch.Addr, deadline int64, n uint64, errno un
 		return n, errno
 	}
 	if errno = t.stickyTimeoutErrno(errno); errno != errBlocked && t.personality&stickyTimeouts == 0 {
-		_ = t.writeTimespec(addr, max(0, deadline-t.k.now))
+		_ = t.writeTimespec(addr, max(0, deadline-t.k.clock.now))
 	}
 	return n, errno
 }
@@ -174,7 +174,7 @@ func sysSelect(t *Task, a [6]uint64) (uint64, unix.Errno) {
 		return n, errno
 	}
 	if errno = t.stickyTimeoutErrno(errno); errno != errBlocked && t.personality&stickyTimeouts == 0 {
-		tv := unix.NsecToTimeval(max(0, deadline-t.k.now))
+		tv := unix.NsecToTimeval(max(0, deadline-t.k.clock.now))
 		_ = writeStruct(t, arch.Addr(a[4]), &tv)
 	}
 	return n, errno

@@ -125,7 +125,7 @@ func (p *Process) deleteTimers() {
 func (x *posixTimer) disarm() {
 	k := x.proc.k
 	if x.timer != nil {
-		k.timers.cancel(x.timer)
+		x.timer.cancel()
 		x.timer = nil
 	}
 	if x.armed != nil {
@@ -144,7 +144,7 @@ func (x *posixTimer) clockNow() int64 {
 	if x.onCPU {
 		return x.cpu.readClock()
 	}
-	return x.proc.k.now
+	return x.proc.k.clock.now
 }
 
 // startTimer starts the timer; absolute times are on its own clock.
@@ -168,7 +168,7 @@ func (x *posixTimer) armTimer() {
 	if x.onCPU {
 		x.armed = x.cpu.armTimer(x.deadline, x)
 	} else {
-		x.timer = x.proc.k.timers.add(x.deadline, x)
+		x.timer = x.proc.k.clock.timers.add(x.deadline, x)
 	}
 }
 

@@ -21,6 +21,7 @@ type Process struct {
 	pid      int32
 	leader   *Task // the main thread, even when it has ended
 	parent   *Process
+	service  *Service   // that it belongs to, or nil
 	forker   *Task      // the parent's thread whose child it is; nil for init
 	zombies  []*Task    // threads that have ended and whose end tracers have not acknowledged
 	quiet    wait.Queue // woken when a thread has ended, or is no zombie any more

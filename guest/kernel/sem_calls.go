@@ -74,7 +74,7 @@ func (t *Task) beginSemop(a [6]uint64, timeout arch.Addr) (*sem.Operation, unix.
 	}
 	t.call.deadline = forever
 	if timeout != 0 {
-		t.call.deadline = saturatingAdd(t.k.now, ns)
+		t.call.deadline = saturatingAdd(t.k.clock.now, ns)
 	}
 	return t.k.ipc.semaphores.Do(t.ipcCaller(), int32(a[0]), ops, t.undoList(), t)
 }

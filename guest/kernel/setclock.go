@@ -71,7 +71,7 @@ func (k *Kernel) stepRealtime(by int64) {
 			x.moveWithClock(by)
 		}
 	}
-	armed := slices.Clone(k.timers.heap)
+	armed := slices.Clone(k.clock.timers.heap)
 	slices.SortFunc(armed, func(a, b *timer) int {
 		return cmp.Or(cmp.Compare(a.deadline, b.deadline), cmp.Compare(a.sequence, b.sequence))
 	})
@@ -89,7 +89,7 @@ func (x *posixTimer) moveWithClock(by int64) {
 	}
 	x.deadline -= by
 	if x.running == timerArmed {
-		x.proc.k.timers.cancel(x.timer)
+		x.timer.cancel()
 		x.armTimer()
 	}
 }

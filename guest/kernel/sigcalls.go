@@ -240,7 +240,7 @@ func (t *Task) signalProcess(p *Process, n int, info sigInfo) unix.Errno {
 	if !t.mayKill(p, n) {
 		return unix.EPERM
 	}
-	if n != 0 {
+	if n != 0 && !t.holdsBackSignal(p, nil, info) {
 		t.k.sendProcess(p, info)
 	}
 	return 0
@@ -292,7 +292,7 @@ func (t *Task) sendToThread(group, tid int32, n int, info sigInfo) unix.Errno {
 	if !t.mayKill(target.proc, n) {
 		return unix.EPERM
 	}
-	if n != 0 {
+	if n != 0 && !t.holdsBackSignal(target.proc, target, info) {
 		t.k.sendTask(target, info)
 	}
 	return 0

@@ -98,7 +98,7 @@ func sysRecvmmsg(t *Task, a [6]uint64) (uint64, unix.Errno) {
 		if flags&unix.MSG_WAITFORONE != 0 {
 			flags |= unix.MSG_DONTWAIT
 		}
-		if deadline <= t.k.now {
+		if deadline <= t.k.clock.now {
 			break
 		}
 	}

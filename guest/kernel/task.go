@@ -80,6 +80,7 @@ type Task struct {
 	timerSlack  uint64      // PR_SET_TIMERSLACK; 0: the default
 	waits       uint64      // number of its waits
 	started     int64       // ns
+	shown       int64       // time that it has read last, of a thread of the service
 	userTime    arch.Cycles // cycles spent on a core
 	kernelTime  arch.Cycles
 }
@@ -110,7 +111,7 @@ func (t *Task) Load() { t.k.cpu.Load(t.ctx, t.proc.space.Space()) }
 // call that was waiting and delivers signals. It returns false if the thread waits again or has
 // ended, and true with the thread loaded.
 func (k *Kernel) Prepare(t *Task) bool {
-	k.current = t
+	k.actFor(t)
 	for {
 		if t.isSupervised() && !t.actBeforeCall() {
 			return false
@@ -143,7 +144,7 @@ func (k *Kernel) Prepare(t *Task) bool {
 
 // Handle acts on the stop of a thread's run. The thread is still loaded.
 func (k *Kernel) Handle(t *Task, s arch.Stop) {
-	k.current = t
+	k.actFor(t)
 	switch s.Reason {
 	case arch.StopSyscall:
 		t.enterCall()
@@ -419,5 +420,6 @@ func (t *Task) vfsContext() *vfs.Ctx {
 	p := t.proc
 	return &vfs.Ctx{
 		Cred: t.cred, Root: p.context.root, Cwd: p.context.cwd, Umask: p.context.umask, PID: p.pid, TID: int32(t.id),
+		Service: p.service != nil,
 	}
 }

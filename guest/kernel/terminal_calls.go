@@ -34,8 +34,8 @@ func (x *terminalFile) Read(_ *vfs.Ctx, p []byte, _ int64) (int, unix.Errno) {
 	if x.isHungUp() {
 		return 0, 0
 	}
-	r := x.t.Begin(len(p), x.k.now)
-	done, errno := x.t.Read(r, false, x.k.now)
+	r := x.t.Begin(len(p), x.k.clock.now)
+	done, errno := x.t.Read(r, false, x.k.clock.now)
 	if n := copy(p, r.Data); n > 0 {
 		return n, 0
 	}
@@ -156,10 +156,10 @@ func (t *Task) readTerminal(f *vfs.File, x *terminalFile, ranges []mm.Range) (ui
 		if errno := t.checkForeground(x.t, unix.SIGTTIN); errno != 0 {
 			return 0, errno
 		}
-		r = x.t.Begin(int(min(mm.TotalLen(ranges), maxTransfer)), t.k.now)
+		r = x.t.Begin(int(min(mm.TotalLen(ranges), maxTransfer)), t.k.clock.now)
 		t.call.data = r
 	}
-	done, errno := x.t.Read(r, x.isHungUp(), t.k.now)
+	done, errno := x.t.Read(r, x.isHungUp(), t.k.clock.now)
 	if !done {
 		errno = unix.EAGAIN
 		if !f.Nonblock() {

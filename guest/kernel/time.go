@@ -51,7 +51,7 @@ func (t *Task) readClock(id int32) (int64, unix.Errno) {
 const bootNS = 1000 * second
 
 // uptime is CLOCK_MONOTONIC: the run's clock plus bootNS.
-func (k *Kernel) uptime() int64 { return bootNS + k.override.Clock(k.now) }
+func (k *Kernel) uptime() int64 { return bootNS + k.override.Clock(k.readClock()) }
 
 func sysClockGettime(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	ns, errno := t.readClock(int32(a[0]))
@@ -171,7 +171,7 @@ func (t *Task) sleepUntil(deadline int64, remaining arch.Addr, restart unix.Errn
 		return 0, 0
 	case restart:
 		if remaining != 0 {
-			if errno := t.writeTimespec(remaining, max(0, deadline-t.k.now)); errno != 0 {
+			if errno := t.writeTimespec(remaining, max(0, deadline-t.k.clock.now)); errno != 0 {
 				return 0, errno
 			}
 		}
@@ -203,9 +203,9 @@ func (i *itimer) rearm() {
 	if i.timer != nil || i.interval == 0 {
 		return
 	}
-	turns := (i.proc.k.now-i.deadline)/i.interval + 1
+	turns := (i.proc.k.clock.now-i.deadline)/i.interval + 1
 	i.deadline = saturatingAdd(i.deadline, turns*i.interval)
-	i.timer = i.proc.k.timers.add(i.deadline, i)
+	i.timer = i.proc.k.clock.timers.add(i.deadline, i)
 }
 
 func (p *Process) cancelTimers() {
@@ -216,7 +216,7 @@ func (p *Process) cancelTimers() {
 
 func (p *Process) stopItimer() {
 	if p.itimer != nil && p.itimer.timer != nil {
-		p.k.timers.cancel(p.itimer.timer)
+		p.itimer.timer.cancel()
 	}
 	p.itimer = nil
 }
@@ -226,8 +226,8 @@ func (p *Process) setItimer(value, interval int64) (oldValue, oldInterval int64)
 	oldValue, oldInterval = p.getItimer()
 	p.stopItimer()
 	if value > 0 {
-		i := &itimer{proc: p, deadline: saturatingAdd(p.k.now, value), interval: interval}
-		i.timer = p.k.timers.add(i.deadline, i)
+		i := &itimer{proc: p, deadline: saturatingAdd(p.k.clock.now, value), interval: interval}
+		i.timer = p.k.clock.timers.add(i.deadline, i)
 		p.itimer = i
 	}
 	return oldValue, oldInterval
@@ -240,7 +240,7 @@ func (p *Process) getItimer() (value, interval int64) {
 	if p.itimer.timer == nil {
 		return 0, p.itimer.interval
 	}
-	return max(microsecond, p.itimer.deadline-p.k.now), p.itimer.interval
+	return max(microsecond, p.itimer.deadline-p.k.clock.now), p.itimer.interval
 }
 
 func sysAlarm(t *Task, a [6]uint64) (uint64, unix.Errno) {

@@ -11,6 +11,7 @@ type timer struct {
 	sequence uint64
 	target   expirer
 	index    int // in the heap, -1 when it is not in it
+	queue    *timerQueue
 }
 
 // timerQueue is a heap of timers, by deadline and then by the order in which they were set.
@@ -21,35 +22,29 @@ type timerQueue struct {
 
 func (q *timerQueue) add(deadline int64, target expirer) *timer {
 	q.last++
-	t := &timer{deadline: deadline, sequence: q.last, target: target}
+	t := &timer{deadline: deadline, sequence: q.last, target: target, queue: q}
 	heap.Push(&q.heap, t)
 	return t
 }
 
-func (q *timerQueue) cancel(t *timer) {
+func (t *timer) cancel() {
 	if t.index >= 0 {
-		heap.Remove(&q.heap, t.index)
+		heap.Remove(&t.queue.heap, t.index)
 	}
 }
 
-// NextTimer is the deadline of the earliest timer, in ns on the monotonic clock.
+// NextTimer is the deadline of the earliest timer outside of the service, in ns on the monotonic clock.
 func (k *Kernel) NextTimer() (int64, bool) {
 	if len(k.suppressed) > 0 {
 		k.rearmSuppressed()
 	}
-	if len(k.timers.heap) == 0 {
-		return 0, false
-	}
-	return max(0, k.timers.heap[0].deadline), true
+	return k.host.nextTimer()
 }
 
-// FireTimers moves the clock to now and expires the timers that are due.
+// FireTimers moves the clock to now and expires the timers outside of the service that are due.
 func (k *Kernel) FireTimers(now int64) {
 	k.SetNow(now)
-	for len(k.timers.heap) > 0 && k.timers.heap[0].deadline <= k.now {
-		t := heap.Pop(&k.timers.heap).(*timer)
-		t.target.expire(k)
-	}
+	k.fireTimers(k.host)
 }
 
 type timerHeap []*timer

@@ -93,7 +93,7 @@ func (t *Task) blockUntil(deadline int64, queues ...*wait.Queue) {
 	}
 	t.waiting.queues = queues
 	if deadline != forever {
-		t.waiting.timer = t.k.timers.add(deadline, t)
+		t.waiting.timer = t.k.clock.timers.add(deadline, t)
 	}
 	t.state = blocked
 	t.waits++
@@ -117,7 +117,7 @@ func (t *Task) clearWait() {
 	}
 	t.waiting.queues = nil
 	if t.waiting.timer != nil {
-		t.k.timers.cancel(t.waiting.timer)
+		t.waiting.timer.cancel()
 		t.waiting.timer = nil
 	}
 	if t.waiting.cpu != nil {
@@ -136,7 +136,7 @@ func (t *Task) expire(*Kernel) {
 // the first attempt.
 func (t *Task) relativeDeadline(ns int64) int64 {
 	if t.call.deadline == 0 {
-		t.call.deadline = saturatingAdd(t.k.now, ns)
+		t.call.deadline = saturatingAdd(t.k.clock.now, ns)
 	}
 	return t.call.deadline
 }

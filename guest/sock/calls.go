@@ -82,6 +82,9 @@ func (s *Socket) Accept(nonblock bool) (*Socket, unix.Errno) {
 	n := s.accepts[0]
 	s.accepts[0] = nil
 	s.accepts = s.accepts[1:]
+	if n.gated != nil {
+		n.gated.Accepted = true
+	}
 	s.admitWaiting()
 	s.space.Wake(wait.AnyEvent)
 	return n, 0

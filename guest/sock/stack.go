@@ -24,6 +24,8 @@ type Stack struct {
 	inflightSockets map[*vfs.File]*inflight
 	flights         uint64
 	collecting      bool
+
+	gate *Gate // nil: none
 }
 
 // maxHeld is the number of bytes in all receive queues above which each connection gets
@@ -126,6 +128,10 @@ type Socket struct {
 	waiting []*Socket // TCP connections that the backlog has no room for
 	pending *Socket   // the listener that a connecting socket waits for
 
+	service         bool      // of the kernel's service
+	gated           *Gated    // TCP: the service's side of a connection through the gate
+	heldConnections []*Socket // connections to be accepted that the gate holds
+
 	owner     Cred // the creator of the socket, or of its listener
 	peerOwner Cred
 	reserved  bool // has a port in the table
@@ -162,7 +168,7 @@ func (st *Stack) Socket(c *vfs.Ctx, family, kind, protocol int) (*Socket, unix.E
 	s := &Socket{
 		stack: st, family: family, kind: kind, protocol: protocol,
 		queue: &wait.Queue{}, space: &wait.Queue{}, owner: credOf(c),
-		peerOwner: noPeer,
+		peerOwner: noPeer, service: c != nil && c.Service,
 	}
 	s.local.Family = uint16(family)
 	s.local.IP = s.anyAddress()

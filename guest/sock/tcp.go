@@ -137,14 +137,14 @@ func (s *Socket) startConnection(c *vfs.Ctx, a Addr) unix.Errno {
 
 // admitWaiting connects waiting sockets, as far as the backlog has room.
 func (s *Socket) admitWaiting() {
-	for len(s.waiting) > 0 && len(s.accepts) <= s.backlog {
+	for len(s.waiting) > 0 && len(s.accepts)+len(s.heldConnections) <= s.backlog {
 		o := s.waiting[0]
 		s.waiting = s.waiting[1:]
 		n := &Socket{
 			stack: s.stack, family: s.family, kind: s.kind, protocol: s.protocol,
 			queue: &wait.Queue{}, space: &wait.Queue{}, owner: s.owner, peerOwner: noPeer,
 			local: o.remote, remote: o.local, opts: s.opts.inheritedBy(), phase: established,
-			addrLocked: s.addrLocked,
+			addrLocked: s.addrLocked, service: s.service,
 		}
 		n.local.Family, n.remote.Family = uint16(s.family), uint16(s.family)
 		n.portsOfProtocol().addSocket(n)
@@ -158,8 +158,12 @@ func (s *Socket) admitWaiting() {
 		if n.shut = s.shut; n.shut&shutWrite != 0 {
 			n.sendEnd()
 		}
-		s.accepts = append(s.accepts, n)
-		s.queue.Wake(unix.EPOLLIN | unix.EPOLLRDNORM)
+		if s.isGatedFor(o) {
+			s.stack.gate.holdConnection(s, n, o)
+		} else {
+			s.accepts = append(s.accepts, n)
+			s.queue.Wake(unix.EPOLLIN | unix.EPOLLRDNORM)
+		}
 		o.queue.Wake(unix.EPOLLOUT | unix.EPOLLWRNORM)
 	}
 }
@@ -177,6 +181,10 @@ func (s *Socket) endConnection() {
 
 // receiveReset handles a reset from the other side (tcp_reset).
 func (s *Socket) receiveReset() {
+	if s.isHeld() {
+		s.gated.holdReset()
+		return
+	}
 	switch s.state {
 	case idle:
 		return
@@ -200,6 +208,15 @@ func (s *Socket) isConnected() bool {
 func (s *Socket) sendEnd() {
 	o := s.peer
 	switch {
+	case s.gated != nil && s.state == connected:
+		s.sendEndThroughGate()
+	case o.isHeld():
+		if s.state == closeWait {
+			s.endConnection()
+		} else {
+			s.state = finWait
+		}
+		o.gated.holdEnd()
 	case o == s:
 		s.done = true
 		s.stack.startTimeWait(s)
@@ -227,7 +244,10 @@ func (s *Socket) receiveRoom() int {
 	case s.stack.isShort():
 		return max(0, segment-o.recvBytes)
 	}
-	return s.opts.sendBuffer + o.opts.recvBuffer - o.recvBytes
+	if s.gated != nil {
+		return unboundedRoom
+	}
+	return s.opts.sendBuffer + o.opts.recvBuffer - o.recvBytes - o.gated.heldBytes()
 }
 
 // isWriteable reports whether the socket can be polled writable: a third is free
@@ -236,7 +256,7 @@ func (s *Socket) isWriteable() bool {
 	if !s.isConnected() {
 		return true
 	}
-	if s.stack.isShort() {
+	if s.stack.isShort() || s.gated != nil {
 		return s.receiveRoom() > 0
 	}
 	return s.receiveRoom()*3 >= s.opts.sendBuffer+s.peer.opts.recvBuffer
@@ -254,6 +274,21 @@ func (s *Socket) tcpWrite(out *Outgoing) (int, unix.Errno) {
 		return 0, unix.EPIPE
 	}
 	o := s.peer
+	switch {
+	case s.gated != nil:
+		s.gated.noteWritten(out.Data)
+		if !o.isConnected() || o.closed {
+			s.gated.holdReset()
+			return len(out.Data), 0
+		}
+	case o.isHeld():
+		n := min(len(out.Data), s.receiveRoom())
+		if n <= 0 && len(out.Data) > 0 {
+			return 0, unix.EAGAIN
+		}
+		o.gated.holdBytes(out.Data[:n])
+		return n, 0
+	}
 	if o.state == finWait && o.shut&shutRead != 0 && len(out.Data) > 0 {
 		// The data will not be read: the answer is a reset (RFC 1122, 4.2.2.13).
 		o.receiveReset()
@@ -299,6 +334,9 @@ func (s *Socket) tcpRead(in *Incoming) unix.Errno {
 	if len(s.recv) > 0 {
 		full := s.peer != nil && !s.peer.isWriteable()
 		errno := s.readTCP(in)
+		if s.gated != nil && !in.Peek {
+			s.gated.noteRead(in.N)
+		}
 		if full && s.peer.isWriteable() {
 			s.peer.queue.Wake(unix.EPOLLOUT | unix.EPOLLWRNORM)
 		}
@@ -359,6 +397,7 @@ func (s *Socket) stopListening() {
 		n.purgeReceived()
 	}
 	s.accepts = nil
+	s.dropHeldConnections()
 	for _, o := range s.waiting {
 		o.pending = nil
 		o.receiveReset()
@@ -413,6 +452,9 @@ func (s *Socket) tcpDisconnect() {
 // connection.
 func (s *Socket) tcpClose() {
 	s.closed = true
+	if s.gated != nil {
+		defer s.gated.close()
+	}
 	switch {
 	case s.state == listening:
 		s.stopListening()

@@ -39,6 +39,7 @@ type Ctx struct {
 	Cwd      *Dentry // where relative paths begin when no other start is given
 	Umask    uint32
 	PID, TID int32 // the targets of /proc/self and /proc/thread-self
+	Service  bool  // the process belongs to the kernel's service
 }
 
 // Access rights, as in access(2) and in each digit of a mode.

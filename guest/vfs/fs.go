@@ -14,12 +14,18 @@ type FS struct {
 	Clock   Clock
 	Entropy Entropy
 
+	// NumbersByName has the numbers of inodes not depend on the order in which processes that do
+	// not belong together make and find files: those of the host's files are hashes of their
+	// names, and others are numbered separately while Serving is set, which the kernel sets when it acts for its service.
+	NumbersByName, Serving bool
+
 	ram       *mem.RAM
 	memory    *kmem.Account
 	host      *Host
 	root      *Dentry
 	startNS   int64 // the time before Clock is set
 	lastIno   uint64
+	servedIno uint64 // while Serving
 	inodes    uint64 // made by the guest
 	maxInodes uint64
 	linked    map[hostID]*Inode // of host files with several names

@@ -1,6 +1,7 @@
 package vfs
 
 import (
+	"github.com/zeebo/xxh3"
 	"golang.org/x/sys/unix"
 
 	"github.com/heddle-dmt/heddle/guest/mm"
@@ -161,9 +162,8 @@ func (i *Inode) LockWaiters() *wait.Queue { return &i.locks.waiters }
 // newInode makes an inode with the next number, the current time and no name.
 func (fs *FS) newInode(super *Super, mode, uid, gid uint32) *Inode {
 	now := fs.currentTime()
-	fs.lastIno++
 	i := &Inode{
-		fs: fs, super: super, ino: fs.lastIno, mode: mode, uid: uid, gid: gid,
+		fs: fs, super: super, ino: fs.nextNumber(), mode: mode, uid: uid, gid: gid,
 		atime: now, mtime: now, ctime: now, btime: now,
 	}
 	if i.IsDir() {
@@ -171,6 +171,28 @@ func (fs *FS) newInode(super *Super, mode, uid, gid uint32) *Inode {
 		i.nlink = 2
 	}
 	return i
+}
+
+// firstServedIno is more than the numbers of other inodes that are counted, and less than a hash.
+const firstServedIno = 1 << 32
+
+// nextNumber is the number of a new inode.
+func (fs *FS) nextNumber() uint64 {
+	if fs.Serving {
+		fs.servedIno++
+		return firstServedIno + fs.servedIno
+	}
+	fs.lastIno++
+	return fs.lastIno
+}
+
+// numberByName is the number of the inode of a host's file: a hash of the names that lead to it.
+func (n *lower) numberByName() uint64 {
+	h := xxh3.New()
+	for ; n != nil; n = n.parent {
+		_, _ = h.WriteString(n.name + "/")
+	}
+	return h.Sum64()>>16 | 1<<47
 }
 
 // newCounted makes an inode of the guest's own. ENOSPC: there are too many.
@@ -192,6 +214,9 @@ func (fs *FS) lowerInode(n *lower) *Inode {
 		return i
 	}
 	i := fs.newInode(superOverlay, a.mode, a.uid, a.gid)
+	if fs.NumbersByName {
+		i.ino = n.numberByName()
+	}
 	i.lower, i.nlink, i.rdev = n, a.nlink, a.rdev
 	i.atime, i.mtime, i.ctime, i.btime = a.atime, a.mtime, a.ctime, a.mtime
 	if linked {

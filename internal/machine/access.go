@@ -50,6 +50,13 @@ func (m *Machine) CarriedOut() uint64 {
 	return n + 1
 }
 
+// PassTo lets idle time pass, up to a time, while no thread can run.
+func (m *Machine) PassTo(to arch.Cycles) {
+	m.state.cluster.PassTo(to)
+	m.state.clock.now = max(m.state.clock.now, to)
+	m.state.kernel.SetNow(m.toNS(to))
+}
+
 // IsControlled reports whether a controller decides when threads pass their synchronization
 // operations.
 func (m *Machine) IsControlled() bool { return m.state.control != nil }

@@ -68,6 +68,9 @@ func (m *Machine) newControl() (*control, error) {
 	if err != nil {
 		return nil, err
 	}
+	if controller == nil && m.with.service != nil {
+		controller = m.with.service.Controller
+	}
 	if controller == nil {
 		controller = dmt.NewController(m.config.Control)
 	}

@@ -114,6 +114,9 @@ func (m *Machine) guestInputs() (seed uint64, cores int) {
 	if e := m.config.Enforce; e != nil {
 		return e.Seed, e.Cores
 	}
+	if v := m.with.service; v != nil {
+		return v.Seed, v.Cores
+	}
 	return m.config.Seed, m.config.Cores
 }
 

@@ -18,6 +18,9 @@ type Hook interface {
 	// Prepare is called once, while the machine is built: nothing has run, and there is no
 	// guest yet. Recordings that it adds precede those of the machine.
 	Prepare(m *Machine) error
+	// BeforeDecision is called before the next decision is taken. A Hook that holds back what
+	// the guest gets from outside gives it here: that is its effect on the guest.
+	BeforeDecision()
 	// BeforeQuantum is called after the stores that are due before a quantum were
 	// committed, by decisions, which it gets. The thread may turn out to be unable to run:
 	// then nothing else is called for the quantum.
@@ -55,6 +58,7 @@ type NoHook struct{}
 
 // Prepare implements Hook, and so do the other methods.
 func (NoHook) Prepare(*Machine) error                          { return nil }
+func (NoHook) BeforeDecision()                                 {}
 func (NoHook) BeforeQuantum(sched.Quantum, []event.Commit)     {}
 func (NoHook) EngineStarts(*kernel.Task) Reaction              { return Proceed }
 func (NoHook) EngineStopped(*kernel.Task, arch.Stop) Reaction  { return Proceed }
@@ -71,6 +75,12 @@ func (m *Machine) RemoveHook(h Hook) {
 			m.with.hooks = append(m.with.hooks[:i:i], m.with.hooks[i+1:]...)
 			return
 		}
+	}
+}
+
+func (m *Machine) beforeDecision() {
+	for _, h := range m.with.hooks {
+		h.BeforeDecision()
 	}
 }
 

@@ -306,6 +306,7 @@ func (m *Machine) Step() {
 	if s.clients != nil && !m.letClientsAct() {
 		return
 	}
+	m.beforeDecision()
 	deadline, has := s.kernel.NextTimer()
 	timer := arch.Cycles(0)
 	if has {

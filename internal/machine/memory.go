@@ -90,7 +90,7 @@ func (m *Machine) commitStores(q sched.Quantum) bool {
 		}
 	}
 	m.recordDelays(now, false)
-	s.recording.delays.noteRun(q.Core)
+	s.recording.delays.Ran(q.Core)
 	return true
 }
 

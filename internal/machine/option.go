@@ -30,7 +30,22 @@ type collaborators struct {
 	oneCore   bool
 	unhashed  bool
 	bound     func(publish.Port, []netip.AddrPort)
+	service   *Service
 }
+
+// Service has the processes of some programs be the kernel's service (kernel.Service), whose threads
+// a controller orders.
+type Service struct {
+	Programs   []string
+	Controller sched.Controller
+	// Seed and Cores are those that the guest sees.
+	Seed  uint64
+	Cores int
+}
+
+// WithService has the machine run a service. The guest sees every thread on core 0, and by RDTSC the
+// instructions of the thread itself.
+func WithService(s *Service) Option { return func(o *collaborators) { o.service, o.oneCore = s, true } }
 
 // recordedStart is how a run begins that begins as a recorded one.
 type recordedStart struct {

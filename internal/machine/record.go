@@ -10,6 +10,7 @@ import (
 	"github.com/heddle-dmt/heddle/guest/kernel"
 	"github.com/heddle-dmt/heddle/guest/vfs"
 	"github.com/heddle-dmt/heddle/internal/errs"
+	"github.com/heddle-dmt/heddle/internal/machine/delaylog"
 	"github.com/heddle-dmt/heddle/memmodel/storebuffer"
 	"github.com/heddle-dmt/heddle/recorder"
 	"github.com/heddle-dmt/heddle/recorder/event"
@@ -57,7 +58,7 @@ type recording struct {
 	rec       *recorder.Recorder
 	steps     *replay.Tracker
 	decisions *trace.Stream
-	delays    *delayLog      // nil unless stores wait
+	delays    *delaylog.Log  // nil unless stores wait
 	syncs     *syncRecording // nil unless operations are recognized
 }
 
@@ -80,7 +81,7 @@ func (m *Machine) setUpRecording() error {
 	}
 	s.recording.decisions = m.trace.Stream(trace.Decisions, 0)
 	if _, byStore := s.stores.(*storebuffer.ByStore); byStore {
-		s.recording.delays = newDelayLog(m.trace, c.Cores)
+		s.recording.delays = delaylog.New(m.trace, c.Cores)
 	}
 	parts, err := m.recordings()
 	if err != nil {

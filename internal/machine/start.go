@@ -104,8 +104,12 @@ func (c *Config) lookupEnv(name string) string {
 func (m *Machine) kernelConfig() kernel.Config {
 	c := &m.config
 	seed, cores := m.guestInputs()
+	var service []string
+	if m.with.service != nil {
+		service = m.with.service.Programs
+	}
 	return kernel.Config{
-		Cores: cores, Level: c.CPU, Seed: seed, UID: c.UID, GID: c.GID, EpochNS: epochSeconds * 1e9,
+		Service: service, Cores: cores, Level: c.CPU, Seed: seed, UID: c.UID, GID: c.GID, EpochNS: epochSeconds * 1e9,
 		UnknownENOSYS: c.UnknownENOSYS, RandomLayout: c.RandomizeLayout, MaxMemory: c.MaxMemory,
 	}
 }

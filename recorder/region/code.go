@@ -28,9 +28,11 @@ var (
 )
 
 const (
-	markBegins = 5
-	markEnds   = 6
-	markLength = 7
+	markTaskBegins = 2
+	markTaskEnds   = 3
+	markBegins     = 5
+	markEnds       = 6
+	markLength     = 7
 )
 
 // objectReader reads an object of the guest.
@@ -55,14 +57,16 @@ func (s Spec) placesIn(v *mm.VMA) map[arch.Addr]purpose {
 	}
 	switch s.Kind {
 	case Marks:
-		return marksIn(v)
+		return marksIn(v, markBegins, markEnds)
+	case TaskMarks:
+		return marksIn(v, markTaskBegins, markTaskEnds)
 	case Function, Calls:
 		return s.functionsIn(v)
 	}
 	return nil
 }
 
-func marksIn(v *mm.VMA) map[arch.Addr]purpose {
+func marksIn(v *mm.VMA, first, last byte) map[arch.Addr]purpose {
 	code := make([]byte, min(v.Len(), uint64(max(v.Object.Size()-int64(v.Offset), 0))))
 	n, _ := objectReader{v.Object}.ReadAt(code, int64(v.Offset))
 	code = code[:n]
@@ -77,9 +81,9 @@ func marksIn(v *mm.VMA) map[arch.Addr]purpose {
 			continue
 		}
 		switch code[at+3] {
-		case markBegins:
+		case first:
 			places[v.Start+arch.Addr(at)] |= begins
-		case markEnds:
+		case last:
 			places[v.Start+arch.Addr(at)] |= ends
 		}
 	}

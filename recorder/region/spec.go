@@ -13,6 +13,8 @@ const (
 	Auto Kind = iota
 	// Marks is from heddle_region_begin of heddle.h to heddle_region_end.
 	Marks
+	// TaskMarks is from heddle_task_begin to heddle_task_end.
+	TaskMarks
 	// Function is from the entry of a function to its return.
 	Function
 	// Calls is from the entry of a function to the entry of another one.
@@ -27,7 +29,10 @@ type Spec struct {
 }
 
 // Forms describes the texts that Parse takes.
-const Forms = "auto, marks, function:NAME, calls:FROM,TO"
+const Forms = "auto, marks, tasks, function:NAME, calls:FROM,TO"
+
+// Tasks is the text of TaskMarks.
+const Tasks = "tasks"
 
 // Parse reads the text of a region; false: it is in none of the Forms.
 func Parse(text string) (Spec, bool) {
@@ -37,6 +42,8 @@ func Parse(text string) (Spec, bool) {
 		return Spec{Kind: Auto}, true
 	case text == "marks":
 		return Spec{Kind: Marks}, true
+	case text == Tasks:
+		return Spec{Kind: TaskMarks}, true
 	case kind == "function" && names != "":
 		return Spec{Kind: Function, From: names}, true
 	case kind == "calls":
@@ -51,6 +58,8 @@ func (s Spec) String() string {
 	switch s.Kind {
 	case Marks:
 		return "marks"
+	case TaskMarks:
+		return Tasks
 	case Function:
 		return "function:" + s.From
 	case Calls:

@@ -106,6 +106,9 @@ func (w *Watcher) Attach(cpu emu.CPU, retired func() uint64) { w.cpu, w.retired 
 // IsInside reports whether some thread is in the region now.
 func (w *Watcher) IsInside() bool { return w.depth > 0 }
 
+// Depth is how many times threads have entered the region and not left it.
+func (w *Watcher) Depth() int { return w.depth }
+
 // Result returns the measurement of a run that is over. A region that is open ends with the run.
 func (w *Watcher) Result() *Result {
 	if w.depth > 0 {

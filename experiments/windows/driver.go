@@ -1,0 +1,277 @@
+package windows
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"github.com/zeebo/xxh3"
+
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/guest/kernel"
+	"github.com/heddle-dmt/heddle/guest/sock"
+	"github.com/heddle-dmt/heddle/internal/job"
+	"github.com/heddle-dmt/heddle/internal/machine"
+	"github.com/heddle-dmt/heddle/recorder/region"
+	"github.com/heddle-dmt/heddle/sched"
+	"github.com/heddle-dmt/heddle/sched/windows"
+)
+
+// Driver is the windows of one run: a machine.Hook, and the windows.World of its Engine.
+type Driver struct {
+	machine.NoHook
+	m          *machine.Machine
+	rules      Rules
+	options    windows.Options
+	mhz        uint64
+	seed       uint64
+	cores      int
+	engine     *windows.Engine
+	controller *windows.Controller
+	store      *windows.Store
+	gate       *sock.Gate
+	calls      *region.Watcher // nil unless a function or marks bound tasks
+	known      map[uint64]*connection
+	list       []*connection
+	shown      []*windows.Connection // of list
+	finished   []windows.Window
+	undigested bool
+	atomics    bool
+	started    bool
+}
+
+// connection is a connection as the gate and as the Engine have it.
+type connection struct {
+	gated *sock.Gated
+	shown windows.Connection
+}
+
+// New makes the windows of a run with a configuration. Orders of the store are followed where they
+// fit, and new ones are added. The configuration is changed: functions are looked up at the start of
+// programs, since otherwise the first thread that calls one looks it up.
+func New(c *machine.Config, p Parameters, store *windows.Store) *Driver {
+	c.Env = append(slices.Clone(c.Env), "LD_BIND_NOW=1")
+	d := &Driver{
+		rules: p.Rules, mhz: uint64(c.Costs.MHz), known: map[uint64]*connection{}, store: store, seed: c.Seed, cores: c.Cores,
+		undigested: p.NoStates, atomics: p.Atomics,
+	}
+	if store.Seed != 0 || store.Cores != 0 {
+		d.seed, d.cores = store.Seed, store.Cores
+	} else {
+		store.Seed, store.Cores = d.seed, d.cores
+	}
+	timeout := p.timeout()
+	d.options = windows.Options{
+		Size: p.Size, Timeout: d.Cycles(timeout.Nanoseconds()), TimeoutNS: timeout.Nanoseconds(), Bubble: p.Bubble,
+	}
+	costs := sched.Costs{Sync: arch.Cycles(c.Costs.Sync), SpinCheck: arch.Cycles(c.Costs.SpinCheck)}
+	d.controller = windows.NewController(store, costs, d, p.Atomics)
+	d.engine = windows.New(d.options, d)
+	if spec, ok := region.Parse(p.Rules.Function); ok {
+		d.calls = region.Watch(spec)
+	}
+	return d
+}
+
+// Options are those that give a machine the windows.
+func (d *Driver) Options() []machine.Option {
+	list := []machine.Option{
+		machine.WithHook(d),
+		machine.WithService(&machine.Service{Programs: d.rules.Programs, Controller: d.controller, Seed: d.seed, Cores: d.cores}),
+	}
+	if d.atomics {
+		list = append(list, machine.WithAtomics())
+	}
+	if d.calls != nil {
+		list = append(list, job.WithRegion(d.calls))
+	}
+	return list
+}
+
+// Prepare implements machine.Hook.
+func (d *Driver) Prepare(m *machine.Machine) error {
+	d.m = m
+	return nil
+}
+
+// service returns the server; nil: it was not started yet.
+func (d *Driver) service() *kernel.Service { return d.m.Kernel().Service() }
+
+// BeforeDecision implements machine.Hook.
+func (d *Driver) BeforeDecision() {
+	if d.gate == nil {
+		d.gate = d.m.Kernel().Network().OpenGate()
+	}
+	switch {
+	case d.service() == nil:
+		return
+	case !d.started:
+		d.started = true
+		d.controller.StartAlone()
+		d.service().HoldSignals(true)
+	}
+	d.engine.Step()
+}
+
+// InService implements windows.Members.
+func (d *Driver) InService(t arch.ThreadID) bool {
+	if d.m == nil {
+		return false
+	}
+	task := d.m.Kernel().Task(t)
+	return task != nil && task.InService()
+}
+
+// IsBusy implements windows.World, and so do the methods below.
+func (d *Driver) IsBusy() bool    { return d.service().IsBusy() }
+func (d *Driver) IsSettled() bool { return d.m.Cluster().Runnable() == 0 }
+
+// Now is the time of the core that has advanced the most: no core will execute anything earlier
+// than those that wait for input.
+func (d *Driver) Now() arch.Cycles { return d.Cycles(d.m.Kernel().Now()) }
+
+// Pass lets idle time pass.
+func (d *Driver) Pass(to arch.Cycles) { d.m.PassTo(to) }
+
+// NextOutside is the earliest timer outside of the server.
+func (d *Driver) NextOutside() (arch.Cycles, bool) {
+	at, found := d.m.Kernel().NextTimer()
+	return d.Cycles(at), found
+}
+
+// ServerNow is the server's clock.
+func (d *Driver) ServerNow() int64 { return d.service().Now() }
+
+// NextTimer is the server's earliest timer.
+func (d *Driver) NextTimer() (int64, bool) { return d.service().NextTimer() }
+
+// FireTimers moves the server's clock.
+func (d *Driver) FireTimers(now int64) { d.service().FireTimers(now) }
+
+// Cycles converts nanoseconds.
+func (d *Driver) Cycles(ns int64) arch.Cycles {
+	return arch.Cycles(uint64(ns)/1000*d.mhz + uint64(ns)%1000*d.mhz/1000)
+}
+
+// Changes counts the inputs of the gate.
+func (d *Driver) Changes() uint64 { return d.gate.Changes() }
+
+// Connections lists the connections.
+func (d *Driver) Connections() []*windows.Connection {
+	for _, g := range slices.Clone(d.gate.Connections()) {
+		if d.known[g.Number] != nil {
+			continue
+		}
+		if len(d.rules.Ports) > 0 && !slices.Contains(d.rules.Ports, g.Port) {
+			if !g.Held().IsEmpty() {
+				g.Admit() // it has no part in windows
+			}
+			continue
+		}
+		c := &connection{gated: g, shown: windows.Connection{
+			Number: g.Number, Client: g.Client, Ordinal: g.Ordinal, Begin: d.rules.begin(), End: d.rules.end(),
+		}}
+		d.known[g.Number] = c
+		d.list = append(d.list, c)
+		d.shown = append(d.shown, &c.shown)
+	}
+	for _, c := range d.list {
+		g, s, held := c.gated, &c.shown, c.gated.Held()
+		s.Closed, s.Read, s.Written = g.Closed, g.Read, g.Written
+		s.HoldsConnection, s.HeldBytes, s.HoldsEnd = held.Connection, held.Bytes, held.End || held.Reset
+		s.Inputs, s.Outputs = g.Digests()
+	}
+	return d.shown
+}
+
+// Admit lets held input reach the server.
+func (d *Driver) Admit(c *windows.Connection) { d.known[c.Number].gated.Admit() }
+
+// OpenCalls is the number of open tasks that functions or marks bound.
+func (d *Driver) OpenCalls() int {
+	if d.calls == nil {
+		return 0
+	}
+	return d.calls.Depth()
+}
+
+// LogicalClock counts turns.
+func (d *Driver) LogicalClock() uint64 { return d.controller.Clock() }
+
+// Beginning begins a window: its key is its input and where the server's threads wait.
+func (d *Driver) Beginning(input uint64) {
+	h := xxh3.New()
+	putWords(h, input)
+	for _, p := range d.service().Processes() {
+		for _, t := range p.Threads() {
+			number, blocked := t.BlockedIn()
+			putWords(h, uint64(t.ID()), number)
+			if !blocked {
+				putWords(h, 1)
+			}
+		}
+	}
+	d.controller.Begin(h.Sum64())
+	d.service().HoldSignals(true)
+}
+
+// Force lets other threads and signals through.
+func (d *Driver) Force() {
+	d.service().HoldSignals(false)
+	d.controller.AdmitOthers(d.m.Gate())
+	d.m.ApplyVerdict()
+}
+
+// Closing completes the description of a window that has ended, and forgets the connections that
+// the server has closed.
+func (d *Driver) Closing(w *windows.Window) {
+	w.Order = d.controller.End()
+	if !d.undigested {
+		w.State = d.stateDigest()
+	}
+	d.finished = append(d.finished, *w)
+	d.service().HoldSignals(false)
+	if w.Cause == windows.Start {
+		d.controller.AdmitOthers(d.m.Gate())
+		d.m.ApplyVerdict()
+	}
+	keep := func(c *connection) bool { return !c.gated.Closed }
+	for _, c := range d.list {
+		if !keep(c) {
+			delete(d.known, c.shown.Number)
+		}
+	}
+	d.list = slices.DeleteFunc(d.list, func(c *connection) bool { return !keep(c) })
+	d.shown = d.shown[:0]
+	for _, c := range d.list {
+		d.shown = append(d.shown, &c.shown)
+	}
+}
+
+// stateDigest is a digest of the server: the ids of its processes and threads, the registers of
+// each thread and the system call that it waits in, and the bytes of its memory.
+func (d *Driver) stateDigest() string {
+	h := xxh3.New()
+	var r arch.Regs
+	var fp [arch.FPSize]byte
+	for _, p := range d.service().Processes() {
+		sum := p.MemoryDigest()
+		putWords(h, uint64(p.PID()))
+		_, _ = h.Write(sum[:])
+		for _, t := range p.Threads() {
+			t.Registers(&r, &fp)
+			number, _ := t.BlockedIn()
+			putWords(h, uint64(t.ID()), number, r.RIP, r.FSBase)
+			putWords(h, r.GPR[:]...)
+			_, _ = h.Write(fp[:])
+		}
+	}
+	return windows.HexText(h.Sum64())
+}
+
+func putWords(h *xxh3.Hasher, list ...uint64) {
+	var b [8]byte
+	for _, w := range list {
+		binary.LittleEndian.PutUint64(b[:], w)
+		_, _ = h.Write(b[:])
+	}
+}

@@ -1,0 +1,314 @@
+package windows_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/heddle-dmt/heddle/experiments/windows"
+	"github.com/heddle-dmt/heddle/internal/gcctest"
+	"github.com/heddle-dmt/heddle/internal/machine"
+	"github.com/heddle-dmt/heddle/internal/testsize"
+	schedwindows "github.com/heddle-dmt/heddle/sched/windows"
+)
+
+// machines are other seeds, numbers of cores and delays.
+var machines = []struct {
+	seed  uint64
+	cores int
+	delay float64
+}{{1, 4, 0}, {2, 1, 0}, {3, 8, 0.1}, {4, 2, 0.3}, {5, 6, 0.05}, {6, 3, 0.2}, {7, 5, 0}, {8, 7, 0.1}}
+
+// runWindows runs a shell script with windows.
+func runWindows(t *testing.T, ctx context.Context, script string, p windows.Parameters, store *schedwindows.Store, at int) (*machine.Result, *windows.Report, string) {
+	t.Helper()
+	x := machines[at]
+	c := machine.DefaultConfig()
+	c.Args = []string{"/bin/sh", "-c", script}
+	c.Env = machine.DefaultEnv()
+	c.Dir = "/"
+	if strings.Contains(script, "/pool/") {
+		c.Mounts = []machine.Mount{{Host: poolFolder(t), Guest: "/pool"}}
+	}
+	c.Seed, c.Cores, c.Sched.DelayRate = x.seed, x.cores, x.delay
+	var out bytes.Buffer
+	c.Stdout, c.Stderr = &out, &out
+	d := windows.New(&c, p, store)
+	r, err := machine.Run(ctx, c, d.Options()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r, d.Report(), out.String()
+}
+
+func poolParameters() windows.Parameters {
+	return windows.Parameters{Rules: windows.Rules{Programs: []string{"poold"}}, Size: 4, Timeout: 20 * time.Millisecond, Atomics: true}
+}
+
+// withPool is a script in which the server of testdata/pool.c serves with a number of threads, as the
+// program poold, and something else happens meanwhile, in which ASK is the same as another program.
+func withPool(threads int, act string) string {
+	text := fmt.Sprintf("cp ASK /tmp/poold; /tmp/poold serve 7000 %d & server=$!; sleep 0.1; %s; kill $server; wait $server; echo server $?", threads, act)
+	return strings.ReplaceAll(text, "ASK", "/pool/pool")
+}
+
+var compiled struct {
+	once   sync.Once
+	folder string
+}
+
+// poolFolder is a folder with testdata/pool.c, compiled once.
+func poolFolder(t *testing.T) string {
+	t.Helper()
+	compiled.once.Do(func() {
+		text, err := os.ReadFile(gcctest.File(t, "testdata/pool.c", "-O2"))
+		if err == nil {
+			compiled.folder, err = os.MkdirTemp("", "heddle-windows-")
+		}
+		if err == nil {
+			err = os.WriteFile(filepath.Join(compiled.folder, "pool"), text, 0o755)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	})
+	return compiled.folder
+}
+
+func TestMain(m *testing.M) {
+	status := m.Run()
+	_ = os.RemoveAll(compiled.folder)
+	os.Exit(status)
+}
+
+// comparable is what must be equal in runs that have the same windows.
+func comparable(r *windows.Report) (list []string) {
+	for i := range r.List {
+		w := &r.List[i]
+		list = append(list, fmt.Sprintln(w.Cause, w.Requests, w.Input, w.Output, w.State))
+	}
+	return list
+}
+
+func firstDifference(a, b []string) int {
+	for i := range min(len(a), len(b)) {
+		if a[i] != b[i] {
+			return i
+		}
+	}
+	return min(len(a), len(b))
+}
+
+// expectEqualWindows runs a script on several machines with one store. From the second run on,
+// all windows must follow stored orders, to the same inputs, outputs and states.
+func expectEqualWindows(t *testing.T, script string, p windows.Parameters, runs int) (first *windows.Report, out string) {
+	t.Helper()
+	store := schedwindows.NewStore()
+	for at := range runs {
+		r, report, text := runWindows(t, t.Context(), script, p, store, at)
+		if r.Outcome != machine.OutcomeExit || r.ExitCode != 0 {
+			t.Fatalf("machine %d: %v, status %d, %s\n%s", at, r.Outcome, r.ExitCode, r.Message, text)
+		}
+		if first == nil {
+			first, out = report, text
+			continue
+		}
+		if text != out {
+			t.Errorf("machine %d: output %q, want %q", at, text, out)
+		}
+		if a, b := comparable(first), comparable(report); !slices.Equal(a, b) {
+			i := firstDifference(a, b)
+			t.Errorf("machine %d: window %d of %d differs:\n%v%v", at, i, len(b), a[min(i, len(a)-1)], b[min(i, len(b)-1)])
+		}
+		if report.Recorded > 0 {
+			i := slices.IndexFunc(report.List, func(w schedwindows.Window) bool { return !w.Reused })
+			t.Errorf("machine %d: %d windows had no stored order, the first is %+v, before %+v", at, report.Recorded, report.List[i], first.List[i])
+		}
+	}
+	return first, out
+}
+
+func TestWindowsOfAPool(t *testing.T) {
+	script := withPool(3, "ASK ask 7000 4 12")
+	first, out := expectEqualWindows(t, script, poolParameters(), testsize.Pick(2, 4, len(machines)))
+	if out != "48 answers\nserver 0\n" {
+		t.Errorf("output %q", out)
+	}
+	if first.Full != 12 || first.Requests != 48 || first.Carried != 0 {
+		t.Errorf("%d full windows, %d requests, %d carried; want 12, 48, 0", first.Full, first.Requests, first.Carried)
+	}
+	if first.Response.P50 == 0 || first.Response.Max < first.Response.P99 || first.Throughput <= 0 {
+		t.Errorf("response %+v, throughput %v", first.Response, first.Throughput)
+	}
+}
+
+// A race on plain memory is not ordered by the orders of windows, and shows.
+func TestRaceShows(t *testing.T) {
+	script := withPool(-3, "ASK ask 7000 4 12")
+	store := schedwindows.NewStore()
+	states := map[string]bool{}
+	for at := range testsize.Pick(3, 5, len(machines)) {
+		_, report, _ := runWindows(t, t.Context(), script, poolParameters(), store, at)
+		states[strings.Join(comparable(report), "")] = true
+	}
+	if len(states) < 2 {
+		t.Error("the race has had the same result on all machines")
+	}
+}
+
+func TestStoppedClientAndOtherClients(t *testing.T) {
+	script := withPool(2, "ASK slow 7000 & slow=$!; ASK ask 7000 4 3; kill $slow; wait $slow")
+	first, out := expectEqualWindows(t, script, poolParameters(), 2)
+	if !strings.HasPrefix(out, "12 answers\n") || first.Carried == 0 {
+		t.Errorf("output %q, %d tasks were carried", out, first.Carried)
+	}
+}
+
+func TestServerCrash(t *testing.T) {
+	r, report, out := runWindows(t, t.Context(), withPool(2, "ASK ask 7000 4 2; ASK crash 7000"), poolParameters(), schedwindows.NewStore(), 0)
+	if r.Outcome != machine.OutcomeExit || !strings.Contains(out, "server 134") {
+		t.Errorf("%v, output %q", r.Outcome, out)
+	}
+	if last := report.List[len(report.List)-1]; last.End < last.Begin || report.Requests != 9 {
+		t.Errorf("last window %+v, %d requests", last, report.Requests)
+	}
+}
+
+func TestInterruptedRunHasAReport(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	r, report, _ := runWindows(t, ctx, withPool(2, "while :; do ASK ask 7000 4 100; done"), poolParameters(), schedwindows.NewStore(), 0)
+	if r.Outcome != machine.OutcomeInterrupted || report == nil {
+		t.Errorf("%v, report %v", r.Outcome, report)
+	}
+}
+
+// With time bubbles requests are admitted while others are processed.
+func TestTimeBubbles(t *testing.T) {
+	p := poolParameters()
+	p.Bubble = 20
+	first, out := expectEqualOutput(t, withPool(3, "ASK ask 7000 4 12"), p)
+	if out != "48 answers\nserver 0\n" || first.Requests != 48 {
+		t.Errorf("output %q, %d requests", out, first.Requests)
+	}
+}
+
+func expectEqualOutput(t *testing.T, script string, p windows.Parameters) (*windows.Report, string) {
+	t.Helper()
+	r, report, out := runWindows(t, t.Context(), script, p, schedwindows.NewStore(), 0)
+	if r.Outcome != machine.OutcomeExit {
+		t.Fatalf("%v: %s", r.Outcome, r.Message)
+	}
+	return report, out
+}
+
+func TestFunctionsBoundTasks(t *testing.T) {
+	p := poolParameters()
+	p.Rules.Function = "function:count"
+	first, _ := expectEqualWindows(t, withPool(2, "ASK ask 7000 4 2"), p, 2)
+	if first.Requests != 8 {
+		t.Errorf("%d requests", first.Requests)
+	}
+}
+
+// servers are servers of Debian whose windows must be equal on all machines.
+var servers = []struct {
+	rules, needs, script, out string
+}{
+	{"memcached", "/usr/bin/memcached", memcachedScript, "answers 160\nserver 0\n"},
+	{"apache2", "/usr/sbin/apache2", apacheScript, "Complete requests:      160\nFailed requests:        0\nserver 0\n"},
+}
+
+const memcachedScript = `
+cat > /tmp/load.pl << 'END'
+use IO::Socket::INET;
+my @s = map { IO::Socket::INET->new("127.0.0.1:11211") or die } 1 .. 8;
+my $answers = 0;
+for my $r (1 .. $ARGV[0]) {
+	for my $i (0 .. 7) {
+		my $k = "k" . (($r * 8 + $i) % 50);
+		syswrite($s[$i], $r % 2 ? "set $k 0 0 5\r\nv" . sprintf("%04d", $r) . "\r\n" : "get $k\r\n");
+	}
+	for my $s (@s) {
+		my $b = "";
+		while ($b !~ /(STORED|END)\r\n$/) { sysread($s, my $c, 4096) or last; $b .= $c }
+		$answers++ if $b =~ /(STORED|END)\r\n$/;
+	}
+}
+print "answers $answers\n";
+END
+memcached -u nobody -l 127.0.0.1 -t 4 &
+server=$!
+sleep 0.1
+perl /tmp/load.pl ROUNDS
+kill $server
+wait $server
+echo server $?
+`
+
+const apacheScript = `
+mkdir /tmp/web
+head -c 1000 /dev/zero | tr '\0' x > /tmp/web/index.html
+cat > /tmp/apache2.conf << END
+ServerRoot /tmp
+ServerName localhost
+Listen 127.0.0.1:8080
+User www-data
+Group www-data
+PidFile /tmp/apache2.pid
+ErrorLog /tmp/error.log
+LoadModule mpm_event_module /usr/lib/apache2/modules/mod_mpm_event.so
+LoadModule authz_core_module /usr/lib/apache2/modules/mod_authz_core.so
+LoadModule dir_module /usr/lib/apache2/modules/mod_dir.so
+StartServers 1
+ServerLimit 1
+ThreadsPerChild 8
+MaxRequestWorkers 8
+MinSpareThreads 1
+MaxSpareThreads 8
+ThreadLimit 8
+DocumentRoot /tmp/web
+DirectoryIndex index.html
+END
+apache2 -f /tmp/apache2.conf -DFOREGROUND &
+server=$!
+sleep 0.1
+ab -q -n REQUESTS -c 8 http://127.0.0.1:8080/ | grep -E '^(Complete|Failed)'
+kill -TERM $server
+wait $server
+echo server $?
+`
+
+// TestServers has at least 200 full windows of each server in the large size.
+func TestServers(t *testing.T) {
+	testsize.SkipQuick(t)
+	for _, s := range servers {
+		t.Run(s.rules, func(t *testing.T) {
+			if _, err := os.Stat(s.needs); err != nil {
+				t.Skipf("%s is not installed: internal/setup/packages.sh servers installs it", filepath.Base(s.needs))
+			}
+			rules, err := windows.LoadRules(s.rules)
+			if err != nil {
+				t.Fatal(err)
+			}
+			rounds := testsize.Pick(20, 20, 202)
+			answers := fmt.Sprint(8 * rounds)
+			script := strings.NewReplacer("ROUNDS", fmt.Sprint(rounds), "REQUESTS", answers).Replace(s.script)
+			p := windows.Parameters{Rules: rules, Size: 8, Atomics: true}
+			first, out := expectEqualWindows(t, script, p, testsize.Pick(2, 3, len(machines)))
+			if want := strings.ReplaceAll(s.out, "160", answers); out != want {
+				t.Errorf("output %q, want %q", out, want)
+			}
+			if first.Full < rounds-2 || first.Requests != 8*rounds {
+				t.Errorf("%d full windows of %d requests, want about %d", first.Full, first.Requests, rounds)
+			}
+		})
+	}
+}

@@ -1,0 +1,119 @@
+package windows
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/zeebo/xxh3"
+
+	"github.com/heddle-dmt/heddle/internal/errs"
+	"github.com/heddle-dmt/heddle/internal/outfile"
+	"github.com/heddle-dmt/heddle/sched"
+	"github.com/heddle-dmt/heddle/sched/windows"
+)
+
+var (
+	errOrders = errs.Define("window-schedules-unreadable",
+		"the file of windows' schedules {file} cannot be read",
+		"The file may not be read; the rest of the sentence says why.",
+		"Name a file that --window-schedules has written, or one that does not exist yet.")
+	errNoOrders = errs.Define("window-schedules-damaged",
+		"the file {file} has no windows' schedules that this version can use: {problem}",
+		"It is another file, is of another version of heddle, or was cut or changed.",
+		"Name a file that --window-schedules has written, or one that does not exist yet.")
+)
+
+// version is the first line of a file of orders.
+const version = "heddle window schedules 1"
+
+// LoadStore reads the orders of a file; one that does not exist has none.
+func LoadStore(path string) (*windows.Store, error) {
+	s := windows.NewStore()
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return s, nil
+	}
+	if err != nil {
+		return nil, errOrders.Wrap(err, path)
+	}
+	if problem := readStore(text, s); problem != "" {
+		return nil, errNoOrders.New(path, problem)
+	}
+	return s, nil
+}
+
+// readStore reads the text of a file, and returns what is wrong with it.
+func readStore(text []byte, s *windows.Store) (problem string) {
+	end := bytes.LastIndex(text, []byte("end "))
+	if end < 0 || string(text[end:]) != endLine(text[:end]) {
+		return "the checksum is wrong or missing"
+	}
+	lines := bufio.NewScanner(bytes.NewReader(text[:end]))
+	lines.Buffer(nil, 1<<20)
+	var key uint64
+	var order []windows.Point
+	open := false
+	finish := func() {
+		if open {
+			s.Add(key, order)
+		}
+		order = nil
+	}
+	for n := 1; lines.Scan(); n++ {
+		fields := strings.Fields(lines.Text())
+		var err error
+		switch {
+		case n == 1:
+			if lines.Text() != version {
+				return "line 1 is not " + strconv.Quote(version)
+			}
+		case len(fields) == 2 && fields[0] == "seed":
+			s.Seed, err = strconv.ParseUint(fields[1], 10, 64)
+		case len(fields) == 2 && fields[0] == "cores":
+			s.Cores, err = strconv.Atoi(fields[1])
+		case len(fields) == 2 && fields[0] == "window":
+			finish()
+			open = true
+			key, err = strconv.ParseUint(fields[1], 16, 64)
+		case len(fields) == 3 && open:
+			var kind, what uint64
+			kind, err = strconv.ParseUint(fields[1], 10, 8)
+			if err == nil {
+				what, err = strconv.ParseUint(fields[2], 10, 64)
+			}
+			order = append(order, windows.Point{Thread: fields[0], Kind: sched.PointKind(kind), What: what})
+		default:
+			return fmt.Sprintf("line %d is %q", n, lines.Text())
+		}
+		if err != nil {
+			return fmt.Sprintf("line %d is %q", n, lines.Text())
+		}
+	}
+	finish()
+	if lines.Err() != nil {
+		return lines.Err().Error()
+	}
+	return ""
+}
+
+func endLine(text []byte) string { return fmt.Sprintf("end %016x\n", xxh3.Hash(text)) }
+
+// SaveStore writes the orders to a file.
+func SaveStore(path string, s *windows.Store) error {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "%s\nseed %d\ncores %d\n", version, s.Seed, s.Cores)
+	for key, order := range s.All() {
+		fmt.Fprintf(&b, "window %x\n", key)
+		for _, p := range order {
+			fmt.Fprintf(&b, "%s %d %d\n", p.Thread, p.Kind, p.What)
+		}
+	}
+	b.WriteString(endLine(b.Bytes()))
+	return outfile.WriteBytes(path, b.Bytes())
+}

@@ -1,0 +1,151 @@
+package windows
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/sched/windows"
+)
+
+// Parameters are the windows of a run, as the user asks for them.
+type Parameters struct {
+	Rules Rules
+	// Size is the number of requests of a full window, and Timeout the virtual time after which one
+	// that is not full begins; 0: DefaultTimeout.
+	Size    int
+	Timeout time.Duration
+	// Bubble, if it is not 0, admits input each time that the server's logical clock has advanced by
+	// this number (CRANE's time bubbles), and not only at the begins of windows.
+	Bubble uint64
+	// Atomics orders atomic instructions, too.
+	Atomics bool
+	// NoStates leaves out the digests of the server's state.
+	NoStates bool
+}
+
+// DefaultTimeout is the timeout of windows, in virtual time.
+const DefaultTimeout = 10 * time.Millisecond
+
+func (p Parameters) timeout() time.Duration {
+	if p.Timeout == 0 {
+		return DefaultTimeout
+	}
+	return p.Timeout
+}
+
+// Report is the windows of a run that is over.
+type Report struct {
+	Size    int           `json:"size"`
+	Timeout time.Duration `json:"timeout_ns"`
+	Bubble  uint64        `json:"bubble,omitempty"`
+	// Windows counts all windows; the next five count them by cause.
+	Windows int `json:"windows"`
+	Start   int `json:"start"`
+	Full    int `json:"full"`
+	Partial int `json:"partial"`
+	Timer   int `json:"timer"`
+	Other   int `json:"other"`
+	// Requests counts those that were admitted, Carried the tasks that were open at the end of a
+	// window, summed over all windows, and Rounds the admissions of further parts of requests.
+	Requests int `json:"requests"`
+	Carried  int `json:"carried"`
+	Rounds   int `json:"rounds"`
+	// Forced counts how often a window was forced to continue (windows.Window.Forced).
+	Forced int `json:"forced"`
+	// Waited is the mean time in cycles that a request has waited for its window, Busy the
+	// time in all windows.
+	Waited arch.Cycles `json:"waited"`
+	Busy   arch.Cycles `json:"busy"`
+	// Response are percentiles of the time in cycles from the arrival of a request to its reply.
+	Response Percentiles `json:"response"`
+	// Throughput is the number of requests that were answered in a second of virtual time, from the
+	// begin of the first window with requests to the end of the last.
+	Throughput float64 `json:"throughput"`
+	// Recorded counts the windows whose order was not stored, Reused those that had a stored one.
+	// Left counts stored orders that were tried and did not fit, Spun operations that waited in a loop.
+	// Stored is the number of orders that are stored now, and Keys that of their keys.
+	Recorded int `json:"recorded"`
+	Reused   int `json:"reused"`
+	Left     int `json:"left"`
+	Spun     int `json:"spun"`
+	Stored   int `json:"stored"`
+	Keys     int `json:"keys"`
+	// List has all windows.
+	List []windows.Window `json:"list"`
+}
+
+// Percentiles of a quantity in cycles.
+type Percentiles struct {
+	P50 arch.Cycles `json:"p50"`
+	P90 arch.Cycles `json:"p90"`
+	P99 arch.Cycles `json:"p99"`
+	Max arch.Cycles `json:"max"`
+}
+
+// percentilesOf returns the nearest-rank percentiles of a list.
+func percentilesOf(list []arch.Cycles) Percentiles {
+	if len(list) == 0 {
+		return Percentiles{}
+	}
+	sorted := slices.Sorted(slices.Values(list))
+	at := func(percent int) arch.Cycles { return sorted[max(0, (len(sorted)*percent+99)/100-1)] }
+	return Percentiles{at(50), at(90), at(99), sorted[len(sorted)-1]}
+}
+
+// Report ends the windows of a run that is over, and returns them. It can be called once.
+func (d *Driver) Report() *Report {
+	if d.gate != nil && d.service() != nil {
+		d.engine.Finish()
+	}
+	r := &Report{Size: d.options.Size, Timeout: time.Duration(d.options.TimeoutNS), Bubble: d.options.Bubble, List: d.finished}
+	var first, last, waited arch.Cycles
+	for i := range d.finished {
+		w := &d.finished[i]
+		r.Windows++
+		switch w.Cause {
+		case windows.Start:
+			r.Start++
+		case windows.Full:
+			r.Full++
+		case windows.Partial:
+			r.Partial++
+		case windows.Timer:
+			r.Timer++
+		default:
+			r.Other++
+		}
+		r.Requests += w.Requests
+		r.Carried += w.Carried
+		r.Rounds += w.Rounds
+		r.Forced += w.Forced
+		waited += w.Waited
+		r.Busy += w.End - w.Begin
+		if w.Requests > 0 {
+			if last = w.End; first == 0 {
+				first = w.Begin
+			}
+		}
+		if w.Reused {
+			r.Reused++
+		} else {
+			r.Recorded++
+		}
+		r.Left += w.Left
+		r.Spun += w.Spun
+	}
+	if r.Requests > 0 {
+		r.Waited = waited / arch.Cycles(r.Requests)
+		r.Throughput = float64(len(d.engine.Responses())) / (float64(max(1, last-first)) / (float64(d.mhz) * 1e6))
+	}
+	r.Response = percentilesOf(d.engine.Responses())
+	r.Stored, r.Keys = d.store.Len(), d.store.Keys()
+	return r
+}
+
+// String is the report as a sentence.
+func (r *Report) String() string {
+	return fmt.Sprintf("windows: %d (%d full, %d partial), requests: %d, of which each waited %d cycles on average; orders: %d recorded, %d reused, %d left",
+		r.Windows, r.Full, r.Partial, r.Requests, r.Waited, r.Recorded, r.Reused, r.Left)
+}
