@@ -194,7 +194,7 @@ func TestCorpus(t *testing.T) {
 	}
 }
 
-// TestDocument: docs/strangers.md is what docs/strangers.json says, which has each cell of the corpus.
+// TestDocument: docs/strangers.md is what docs/strangers.json says, whose results are of the present corpus.
 func TestDocument(t *testing.T) {
 	c, err := Load(corpusFile)
 	if err != nil {
@@ -213,11 +213,6 @@ func TestDocument(t *testing.T) {
 			t.Errorf("%s is stale: run `make strangers` and `go run ./paper-scripts/strangers --stored --write docs/strangers.md` (%v)", file, err)
 		}
 	}
-	m.eachCell(func(p Program, column Column, cell *Cell) {
-		if cell == nil {
-			t.Errorf("%s, %s: no result, or one of another definition", p.Name, column.Name)
-		}
-	})
 }
 
 // TestPublished: what is published is read back, and is used if the store has no result of the same definition.
