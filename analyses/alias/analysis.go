@@ -7,6 +7,7 @@ import (
 	"github.com/heddle-dmt/heddle/analyses/cfg"
 	"github.com/heddle-dmt/heddle/analyses/specialize"
 	"github.com/heddle-dmt/heddle/analyses/vex"
+	"github.com/heddle-dmt/heddle/internal/effort"
 )
 
 // Registers that are tracked: the 16 general ones, and the 16 vectors, each as one.
@@ -52,6 +53,7 @@ type analysis struct {
 	temps      []Value
 	roots      map[*cfg.Function][]int // contexts in which threads begin
 	starts     map[*cfg.Function]Value // the argument of a thread's function
+	meter      *effort.Meter
 }
 
 // rawAccess is an access, with its address as a value.
@@ -92,10 +94,12 @@ func (a *analysis) enqueue(n blockNode) {
 	}
 }
 
-// Analyze computes the sets of addresses that the accesses of a run may have.
-func Analyze(r *specialize.CallTrace) *Result {
+// Analyze computes the sets of addresses that the accesses of a run may have. The meter, which may be nil, bounds it
+// and the questions to its result.
+func Analyze(r *specialize.CallTrace, meter *effort.Meter) *Result {
 	a := &analysis{
-		run: r, image: r.Graph.Image, models: r.Graph.Models, numbers: map[regionKey]int{},
+		meter: meter,
+		run:   r, image: r.Graph.Image, models: r.Graph.Models, numbers: map[regionKey]int{},
 		accesses: map[blockNode][]rawAccess{}, imports: map[blockNode]*libraryCall{}, queued: map[blockNode]bool{},
 		roots: map[*cfg.Function][]int{}, starts: map[*cfg.Function]Value{},
 	}
@@ -196,6 +200,7 @@ func (a *analysis) visitBlock(n blockNode) {
 	c := a.run.Contexts[n.context]
 	b := c.Function.Blocks[n.block]
 	a.visits[n.context][n.block]++
+	a.meter.Add(1 + len(b.Stmts))
 	s := *a.before[n.context][n.block]
 	e := blockEvaluation{analysis: a, node: n, block: b.Block, state: &s}
 	e.runBlock()
@@ -325,6 +330,7 @@ func (a *analysis) startThread(m *cfg.Model, s *registerState) {
 		function, argument = s[6], s[2]
 	}
 	a.markEscaped(argument)
+	a.meter.Add(len(a.run.Graph.Functions))
 	for _, f := range a.run.Graph.Functions {
 		if at, one := function.asConstant(); one && uint64(at) != f.Entry || function.isUnset() {
 			continue
@@ -353,7 +359,7 @@ func anyOffset(v Value) Value {
 	})
 }
 
-func cellsAt(r *Region, at Interval, size int) []int64 {
+func cellsAt(r *Region, at Interval, size int, meter *effort.Meter) []int64 {
 	if at.IsSingle() {
 		var list []int64
 		for offset := at.Low - wordBytes + 1; offset < at.Low+int64(size); offset++ {
@@ -364,6 +370,7 @@ func cellsAt(r *Region, at Interval, size int) []int64 {
 		return list
 	}
 	var list []int64
+	meter.Add(len(r.memory.cells))
 	for offset := range r.memory.cells {
 		if at.MayOverlap(size, Exactly(offset), wordBytes) {
 			list = append(list, offset)

@@ -155,7 +155,7 @@ func (a *analysis) contentAt(r *Region, at Interval, size int) Value {
 	if r.escaped {
 		out = joinValues(out, a.everywhere)
 	}
-	for _, offset := range cellsAt(r, at, size) {
+	for _, offset := range cellsAt(r, at, size, a.meter) {
 		out = joinValues(out, r.memory.cells[offset])
 	}
 	if r.Kind == Global {
@@ -191,6 +191,7 @@ func (a *analysis) initialValue(r *Region, at Interval) Value {
 	}
 	var out Value
 	for offset := low; offset < high; offset += step {
+		a.meter.Add(1)
 		var word [wordBytes]byte
 		if n, _ := a.image.Read(r.Symbol.Addr+uint64(offset), word[:]); n < wordBytes {
 			break
@@ -283,6 +284,7 @@ func (a *analysis) markEscaped(v Value) {
 }
 
 func (a *analysis) requeueReaders(r *Region) {
+	a.meter.Add(len(r.readers))
 	for n := range r.readers { // the queue sorts the blocks, so the order does not matter
 		a.enqueue(n)
 	}

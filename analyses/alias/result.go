@@ -7,6 +7,7 @@ import (
 
 	"github.com/heddle-dmt/heddle/analyses/cfg"
 	"github.com/heddle-dmt/heddle/analyses/specialize"
+	"github.com/heddle-dmt/heddle/internal/effort"
 )
 
 // Set is a set of addresses: an index in its Result. Sets with equal members are the same.
@@ -49,6 +50,7 @@ type Result struct {
 	values       []sizedValue // by set
 	numbers      map[string]Set
 	setsByRegion [][]Set // by region: the sets that contain addresses in it, in order
+	meter        *effort.Meter
 }
 
 // sizedValue is addresses of pieces of memory.
@@ -59,6 +61,7 @@ type sizedValue struct {
 
 func (a *analysis) buildResult() *Result {
 	r := &Result{
+		meter:   a.meter,
 		Regions: a.regions, Steps: a.steps, libraries: map[blockNode]*LibraryEffects{},
 		values: []sizedValue{{}, {topValue, 1}}, numbers: map[string]Set{},
 	}
@@ -91,6 +94,7 @@ func (r *Result) indexRegions() {
 func (r *Result) resolveAccesses(list []rawAccess) []Access {
 	var out []Access
 	for _, x := range list {
+		r.meter.Add(1 + len(x.at.parts))
 		set := r.setNumber(x.at, x.size)
 		if set == Nothing {
 			set = Unknown // a number, or a value that no store is known to have written
@@ -168,6 +172,7 @@ func (r *Result) LibraryEffects(c *specialize.Context, b *cfg.Block) *LibraryEff
 
 // MayOverlap reports whether two sets may have an address in common.
 func (r *Result) MayOverlap(a, b Set) bool {
+	r.meter.Add(1)
 	return r.pairMayOverlap(&r.values[a], &r.values[b])
 }
 

@@ -101,6 +101,9 @@ type Constraint struct {
 // Term returns the condition as a term.
 func (c *Constraint) Term() concolic.Term { return c.term }
 
+// IsSettled reports whether the constraint depends on pinned inputs alone: it holds when these are as recorded.
+func (c *Constraint) IsSettled() bool { return c.trace.executor.IsSettled(c.term) }
+
 // Expr returns the constraint as an expression of the executor's pool, which may be a
 // constant. Each call builds it anew.
 func (c *Constraint) Expr() *symbolic.Expr { return c.trace.executor.Express(c.term) }

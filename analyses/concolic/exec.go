@@ -127,7 +127,7 @@ type Executor struct {
 	// Check has every expression compared with the recorded value: a difference is an error
 	// of Run.
 	Check bool
-	// MaxTerms is the number of terms after which inputs are pinned; 0: no limit.
+	// MaxTerms is the number of terms after which inputs become untracked (PinUntracked); 0: no limit.
 	MaxTerms int
 	Stats    Stats
 
@@ -156,14 +156,17 @@ type Executor struct {
 	opaque    map[string]bool       // inputs and symbols of opaque functions
 	calls     int                   // of opaque functions
 	// inputNumbers numbers the inputs that may be pinned, pinned are those that are, and constants marks the terms
-	// that depend on these alone. At termLimit terms more inputs are pinned, and then half of termsLeft are allowed.
-	inputNumbers map[string]uint8
-	pinned       inputSet
-	constants    []uint64
-	termLimit    int
-	termsLeft    int
-	count        int // of blocks
-	executed     BlockExecution
+	// that depend on these alone. At termLimit terms more inputs become untracked, and then half of termsLeft are
+	// allowed. untrackedNames are the symbols of untracked values.
+	inputNumbers   map[string]uint8
+	untracked      inputSet
+	untrackedNames map[string]inputSet
+	pinned         inputSet
+	constants      []uint64
+	termLimit      int
+	termsLeft      int
+	count          int // of blocks
+	executed       BlockExecution
 	// constraint is the latest.
 	constraint Constraint
 }
@@ -174,7 +177,7 @@ func New(code Code) *Executor {
 		Pool: symbolic.NewPool(), readCode: code, threads: map[arch.ThreadID]*thread{}, blocks: map[blockKey]*block{},
 		terms: newTerms(), expressions: map[Term]*symbolic.Expr{}, inputsOf: map[string][]int{}, nameOf: map[string]int{},
 		summaries: map[location]Summary{}, resolvers: map[location]Summary{}, derived: map[string]*Derived{}, marks: map[arch.ThreadID]int{},
-		opaque: map[string]bool{}, inputNumbers: map[string]uint8{},
+		opaque: map[string]bool{}, inputNumbers: map[string]uint8{}, untrackedNames: map[string]inputSet{},
 	}
 	x.memory = newMemoryShadow()
 	x.Stats.Fixed = map[string]uint64{}

@@ -49,12 +49,17 @@ func (x *Executor) knownExpression(t Term) *symbolic.Expr {
 // operandTerms returns the terms that a node is computed from.
 func (n *termNode) operandTerms() [3]Term {
 	switch n.op {
-	case nodeByte, nodeNamed, nodeGiven:
+	case nodeByte, nodeNamed, nodeGiven, nodeUntracked:
 		return [3]Term{}
 	case nodeExtract, nodeHasValue:
 		return [3]Term{n.a}
 	}
 	return [3]Term{n.a, n.b, n.c}
+}
+
+// isLeaf reports whether a node is computed from no other.
+func (n *termNode) isLeaf() bool {
+	return n.op == nodeByte || n.op == nodeNamed || n.op == nodeGiven || n.op == nodeUntracked
 }
 
 // buildExpression builds the expression of a node whose operands are built.
@@ -72,6 +77,8 @@ func (x *Executor) buildExpression(n *termNode) *symbolic.Expr {
 			return x.Pool.Const(s.value, s.bits)
 		}
 		return x.Pool.Symbol(s.name, s.bits)
+	case nodeUntracked:
+		return x.untrackedSymbol(n)
 	}
 	p, bits := x.Pool, int(n.bits)
 	o := &operands{Pool: p}

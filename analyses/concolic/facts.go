@@ -23,8 +23,14 @@ func (x *Executor) givenTerm(e *symbolic.Expr) Term {
 	if e = x.replacePinned(e); e.IsConst() {
 		return 0
 	}
+	if set, untracked := x.inputsOfExpression(e); untracked {
+		return x.terms.untrackedTerm(set, e.Bits)
+	}
 	t := x.terms.addNode(termNode{op: nodeGiven, bits: uint8(e.Bits), a: Term(len(x.expressions))})
 	x.expressions[t] = e
+	if x.terms.tracker != nil {
+		x.terms.tracker.sets[t] = x.leafSet(t, x.terms.node(t))
+	}
 	return t
 }
 

@@ -95,6 +95,12 @@ func (x *Executor) addInput(space, addr uint64, in *input) {
 		x.memory.storeTerm(space, addr, len(in.data), 0)
 		return
 	}
+	if set := inputSet(1) << in.number; x.untracked&set != 0 {
+		for i := range in.data {
+			x.memory.storeTerm(space, addr+uint64(i), 1, x.terms.untrackedTerm(set, 8))
+		}
+		return
+	}
 	for i := range in.data {
 		x.memory.storeTerm(space, addr+uint64(i), 1, x.terms.addNode(termNode{op: nodeByte, bits: 8, a: n, b: Term(i)}))
 	}
@@ -112,6 +118,9 @@ func (x *Executor) namedTerm(name, of string, bits int, v symbolic.Value) Term {
 		x.names = append(x.names, namedSymbol{name: name, bits: bits, number: x.numberInput(of)})
 	}
 	x.names[at].value = v
+	if x.untracked == allInputs {
+		return x.terms.untrackedTerm(1<<x.names[at].number, bits)
+	}
 	return x.terms.addNode(termNode{op: nodeNamed, bits: uint8(bits), a: Term(at)})
 }
 

@@ -1,7 +1,6 @@
 package concolic
 
 import (
-	"math/bits"
 	"slices"
 
 	"github.com/heddle-dmt/heddle/analyses/symbolic"
@@ -10,7 +9,8 @@ import (
 
 // Inputs may be pinned: their bytes, and what is derived from them, become their recorded values. Then fewer inputs
 // satisfy the constraints, and these are smaller. Inputs are pinned as a whole, those first on which the most terms
-// depend, when there are too many terms (Executor.MaxTerms, Executor.Fit).
+// depend, when the conditions that are needed have too many (Executor.Fit), or depend on untracked inputs
+// (Executor.PinUntracked).
 
 // inputSet is a set of inputs: bit i stands for input number i, the highest bit for all with a greater number, and
 // otherInputs for what belongs to no input, such as results of opaque functions.
@@ -52,26 +52,18 @@ func (x *Executor) Pinned() []string {
 	return names
 }
 
-// limitTerms pins inputs if there are too many terms: each time half as many more are allowed, and at last all inputs
-// are pinned.
-func (x *Executor) limitTerms() {
-	if x.termLimit == 0 {
-		x.termLimit, x.termsLeft = x.MaxTerms, x.MaxTerms
+// vectorOperations is for how many operations one on a vector counts: its expression has one for each lane.
+const vectorOperations = 16
+
+// operations is the number of operations in the expression of a term, without those of its operands.
+func (n *termNode) operations() int {
+	if n.bits > 64 {
+		return vectorOperations
 	}
-	if x.MaxTerms == 0 || x.terms.nodes.Len() <= x.termLimit {
-		return
-	}
-	x.termsLeft /= 2
-	sets := x.dependences()
-	if least := x.MaxTerms / 16; x.termsLeft < least {
-		x.pinInputs(allInputs, sets)
-	} else {
-		x.pinInputs(x.heaviest(sets, nil), sets)
-	}
-	x.termLimit = x.terms.nodes.Len() + max(x.termsLeft, 1)
+	return 1
 }
 
-// Fit pins inputs until at most limit terms are needed for some conditions, and reports whether it pinned any.
+// Fit pins inputs until some conditions need at most limit operations, and reports whether it pinned any.
 func (x *Executor) Fit(conditions []Term, limit int) bool {
 	sets := x.dependences()
 	needed := x.neededTerms(conditions)
@@ -79,7 +71,7 @@ func (x *Executor) Fit(conditions []Term, limit int) bool {
 		count := 0
 		for t, s := range sets {
 			if s&^x.pinned != 0 && needed[t/64]>>(t%64)&1 != 0 {
-				count++
+				count += x.terms.node(Term(t)).operations()
 			}
 		}
 		return count <= limit
@@ -117,21 +109,18 @@ func (x *Executor) neededTerms(conditions []Term) []uint64 {
 
 // dependences returns the inputs that each term depends on.
 func (x *Executor) dependences() []inputSet {
+	if x.terms.tracker != nil {
+		return x.terms.tracker.sets
+	}
 	sets := make([]inputSet, x.terms.nodes.Len())
 	for i := 1; i < len(sets); i++ {
 		n := x.terms.node(Term(i))
-		switch n.op {
-		case nodeByte:
-			sets[i] = 1 << x.inputs[n.a].number
-		case nodeNamed:
-			sets[i] = 1 << x.names[n.a].number
-		case nodeGiven:
-			symbolic.Symbols(x.expressions[Term(i)], func(s *symbolic.Expr) { sets[i] |= x.inputOfSymbol(s.Name) })
-		default:
-			for _, a := range n.operandTerms() {
-				if a > 0 {
-					sets[i] |= sets[a]
-				}
+		if n.isLeaf() {
+			sets[i] = x.leafSet(Term(i), n)
+		}
+		for _, a := range n.operandTerms() {
+			if a > 0 {
+				sets[i] |= sets[a]
 			}
 		}
 	}
@@ -144,25 +133,6 @@ func (x *Executor) inputOfSymbol(name string) inputSet {
 		return 1 << x.names[at].number
 	}
 	return 1 << x.numberInput(inputName(name))
-}
-
-// heaviest returns the input that is not pinned and on which the most terms depend, of those that are marked, if marks
-// are given; all inputs if no input can be pinned alone.
-func (x *Executor) heaviest(sets []inputSet, marks []uint64) inputSet {
-	var counts [lastInputBit + 1]int
-	for t, s := range sets {
-		if marks != nil && marks[t/64]>>(t%64)&1 == 0 {
-			continue
-		}
-		for s &^= x.pinned | otherInputs; s != 0; s &= s - 1 {
-			counts[bits.TrailingZeros32(uint32(s))]++
-		}
-	}
-	most := slices.Max(counts[:])
-	if most == 0 {
-		return allInputs
-	}
-	return 1 << slices.Index(counts[:], most)
 }
 
 // pinInputs pins inputs: what depends on pinned inputs alone no longer depends on inputs.

@@ -69,7 +69,7 @@ func (r *blockRun) fixToRecorded(v symbolic.Value, e Term, k Kind, reason string
 
 // checkTerm compares a term with the recorded value, if Executor.Check is set.
 func (r *blockRun) checkTerm(v symbolic.Value, t Term) {
-	if !r.x.Check || r.err != nil {
+	if !r.x.Check || r.err != nil || r.terms.isUntracked(t) {
 		return
 	}
 	e := r.x.Express(t)
@@ -345,8 +345,11 @@ func (r *blockRun) stateTerm(offset, size int) (symbolic.Value, Term) {
 	return r.recordedValue(t), t
 }
 
-// recordedValue is the value of a term under the recorded inputs.
+// recordedValue is the value of a term under the recorded inputs; any value if it is untracked.
 func (r *blockRun) recordedValue(t Term) symbolic.Value {
+	if r.terms.isUntracked(t) {
+		return symbolic.Value{}
+	}
 	v, err := r.x.evaluator.Value(r.x.Express(t))
 	if err != nil && r.err == nil {
 		r.err = err

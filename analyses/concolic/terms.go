@@ -46,6 +46,8 @@ const (
 	nodeCondition
 	// nodeGiven is the expression that was given as number a.
 	nodeGiven
+	// nodeUntracked is a value that depends on the inputs in the set a; how is unknown.
+	nodeUntracked
 )
 
 // termStore holds terms. Recent terms that are computed alike are the same.
@@ -63,7 +65,9 @@ type termStore struct {
 		literal
 		term Term
 	}
-	rules []operationRule
+	// tracker is set once inputs have become untracked.
+	tracker *tracker
+	rules   []operationRule
 }
 
 // literal is a constant.
@@ -83,11 +87,24 @@ func (t *termStore) node(of Term) *termNode { return t.nodes.At(int(of)) }
 
 // addNode makes a term.
 func (t *termStore) addNode(n termNode) Term {
+	var set inputSet
+	if t.tracker != nil {
+		var untracked bool
+		if set, untracked = t.tracker.setOf(t, &n); untracked {
+			return t.untrackedTerm(set, t.nodeSize(&n))
+		}
+	}
 	h := uint32(n.a)*0x9e3779b1 ^ uint32(n.b)*0x85ebca6b ^ uint32(n.c)*0xc2b2ae35 ^ uint32(n.op)*0x27d4eb2f ^ uint32(n.bits)<<8
 	slot := &t.latest[(h^h>>15)%uint32(len(t.latest))]
 	if slot.term == 0 || slot.termNode != n {
 		slot.termNode, slot.term = n, Term(t.nodes.Len())
 		*t.nodes.Add() = n
+		if t.tracker != nil {
+			if n.isLeaf() {
+				set = t.tracker.leafSet(slot.term, &n)
+			}
+			t.tracker.sets = append(t.tracker.sets, set)
+		}
 	}
 	return slot.term
 }
@@ -119,7 +136,11 @@ func (t *termStore) sizeOf(of Term) int {
 	if of < 0 {
 		return t.literals[-of-1].bits
 	}
-	n := t.node(of)
+	return t.nodeSize(t.node(of))
+}
+
+// nodeSize is the size of a term in bits, given its node.
+func (t *termStore) nodeSize(n *termNode) int {
 	if n.op == nodeCondition {
 		return 64
 	}

@@ -37,13 +37,13 @@ type File struct {
 	Prune    Prune
 	Counts   Counts
 	Schedule *event.Schedule
-	// Preconditions, of a portable schedule, are the preconditions of other inputs, as
+	// Preconditions, of a memoized schedule, are those of inputs that may follow it, as
 	// preconditions.Set writes them; Varying are the names that they have for the files which may
-	// differ.
+	// differ. A schedule that is not portable has preconditions that all input is as recorded.
 	Preconditions []string
 	Varying       []string
-	// Program is the SHA-256 of the program that a portable schedule is for, wherever
-	// its file is.
+	// Program is the SHA-256 of the program that a memoized schedule is for, wherever
+	// its file is; empty: the schedule has no preconditions.
 	Program string
 	// Notes say where constraints are in the source; by number, or none.
 	Notes []string
@@ -109,16 +109,18 @@ func (f *File) writeHeader(b *bytes.Buffer) {
 	fmt.Fprintf(b, "prune %s\ncounts %d %d %d %d\n", pruneNames[f.Prune], f.Counts.Races, f.Counts.Unpruned, f.Counts.Subsumed, f.Counts.Reduced)
 }
 
-// writePortable writes the lines of a portable schedule.
+// writePortable writes the lines of a portable schedule, and of one with preconditions.
 func (f *File) writePortable(b *bytes.Buffer) {
-	if !f.Schedule.Portable {
+	if f.Schedule.Portable {
+		b.WriteString("portable")
+		for _, d := range f.Schedule.Free {
+			fmt.Fprintf(b, " %d", d)
+		}
+		b.WriteByte('\n')
+	}
+	if f.Program == "" {
 		return
 	}
-	b.WriteString("portable")
-	for _, d := range f.Schedule.Free {
-		fmt.Fprintf(b, " %d", d)
-	}
-	b.WriteByte('\n')
 	fmt.Fprintf(b, "program %s\n", f.Program)
 	for _, name := range f.Varying {
 		fmt.Fprintf(b, "varying %q\n", name)

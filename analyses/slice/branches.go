@@ -21,7 +21,7 @@ func dropBranches(s *Slice, o Options) {
 			loose[at{c.Number, b.Index}] = true
 		}
 	}
-	w.sides = newSideCache(s.Calls, nil)
+	w.sides = newSideCache(s.Calls, nil, nil)
 	w.sliceRun()
 	for _, c := range s.Calls.Contexts {
 		for _, b := range c.Function.Blocks {

@@ -128,6 +128,7 @@ func (r *raceAnalysis) summarize(items []int) int {
 // addItemEffects adds the accesses of an item.
 func (r *raceAnalysis) addItemEffects(s *regionSummary, n int) {
 	it := &r.items[n]
+	r.sides.meter.Add(1)
 	for _, a := range r.slice.Alias.Accesses(it.context, it.block) {
 		if _, _, own := r.slice.Alias.OwnFrame(a.Set, it.context); own && r.slice.Alias.IsPrivate(a.Set) {
 			continue
@@ -206,11 +207,13 @@ func (r *raceAnalysis) compareThreads(first, second int) {
 			from++
 		}
 		for k := from; k < len(b) && b[k].after < a[i].before; k++ {
+			r.sides.meter.Add(1)
 			p := r.commonRaces(a[i].summary, b[k].summary)
 			if p == nil || r.isOrdered(first, &a[i], second, &b[k]) || r.isOrdered(second, &b[k], first, &a[i]) {
 				continue
 			}
 			r.slice.Stats.Races++
+			r.sides.meter.Add(len(p.first) + len(p.second))
 			a[i].keepItems(p.first)
 			b[k].keepItems(p.second)
 		}
@@ -246,10 +249,12 @@ func omitItem(int) int { return noItem }
 // collectRaces adds the items of accesses that may race, mapped by the two functions.
 func (r *raceAnalysis) collectRaces(p *racingItems, x, y *accessList, first, second func(int) int) {
 	for s, f := range x.sets { // the result is a set, so the order does not matter
+		r.sides.meter.Add(len(y.sets))
 		for u, g := range y.sets {
 			if (f|g)&setWritten == 0 || (f|g)&setPlain == 0 || !r.slice.Alias.MayOverlap(s, u) {
 				continue
 			}
+			r.sides.meter.Add(len(x.list) + len(y.list))
 			p.first = append(p.first, x.itemsWith(s, first)...)
 			p.second = append(p.second, y.itemsWith(u, second)...)
 		}

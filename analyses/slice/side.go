@@ -1,13 +1,13 @@
 package slice
 
 import (
-	"slices"
 	"sort"
 
 	"github.com/heddle-dmt/heddle/analyses/alias"
 	"github.com/heddle-dmt/heddle/analyses/cfg"
 	"github.com/heddle-dmt/heddle/analyses/specialize"
 	"github.com/heddle-dmt/heddle/analyses/vex"
+	"github.com/heddle-dmt/heddle/internal/effort"
 )
 
 // sideEffects are the possible effects of the code on the other side of a branch: the
@@ -26,7 +26,25 @@ type sideEffects struct {
 	// plainReads and plainWrites are the sets that other than atomic instructions access.
 	plainReads, plainWrites []alias.Set
 
-	seen map[alias.Set]bool
+	// seen are the accesses, as accessKey numbers them, and joined the calls whose effects are among these.
+	seen   map[alias.Set]bool
+	joined map[*sideEffects]bool
+}
+
+func newSideEffects() *sideEffects {
+	return &sideEffects{seen: map[alias.Set]bool{}, joined: map[*sideEffects]bool{}}
+}
+
+// accessKey numbers the accesses of a set.
+func accessKey(set alias.Set, store, atomic bool) alias.Set {
+	key := set << 2
+	if store {
+		key |= 1
+	}
+	if atomic {
+		key |= 2
+	}
+	return key
 }
 
 type ownWrite struct {
@@ -50,12 +68,13 @@ type sideCache struct {
 	// have executed one: executing it again is an event.
 	points  map[uint64]bool
 	pointed map[string]bool
+	meter   *effort.Meter
 }
 
-func newSideCache(r *specialize.CallTrace, a *alias.Result) *sideCache {
+func newSideCache(r *specialize.CallTrace, a *alias.Result, meter *effort.Meter) *sideCache {
 	s := &sideCache{
 		run: r, alias: a, known: map[sideKey]*sideEffects{}, functions: map[int]*sideEffects{}, open: map[int]bool{},
-		effects: map[*vex.Block]*stateBytes{}, points: map[uint64]bool{}, pointed: map[string]bool{},
+		effects: map[*vex.Block]*stateBytes{}, points: map[uint64]bool{}, pointed: map[string]bool{}, meter: meter,
 	}
 	for _, t := range r.Threads {
 		for _, e := range r.Events.OfThread(t.Thread) {
@@ -94,20 +113,21 @@ func (s *sideCache) effectsOf(c *specialize.Context, b *cfg.Block, taken int) *s
 	if taken >= 0 {
 		without = b.Next[taken]
 	}
-	d := &sideEffects{seen: map[alias.Set]bool{}}
+	d := newSideEffects()
 	for _, x := range b.ReachableWithout(without) {
 		s.addBlock(d, c, x)
 	}
 	if b.Unknown {
 		d.mayNotReturn, d.makesThreads = true, true
 	}
-	d.seen = nil
+	d.seen, d.joined = nil, nil
 	s.known[key] = d
 	return d
 }
 
 // addBlock adds the effects of a block.
 func (s *sideCache) addBlock(d *sideEffects, c *specialize.Context, b *cfg.Block) {
+	s.meter.Add(1 + len(b.Stmts))
 	d.registers.addAll(s.writtenState(b.Block))
 	s.addAccesses(d, c, b)
 	if b.NoReturn || b.Unknown && len(b.Calls) == 0 {
@@ -126,7 +146,7 @@ func (s *sideCache) addBlock(d *sideEffects, c *specialize.Context, b *cfg.Block
 			continue
 		}
 		for _, callee := range s.run.CalleeContexts(c, b, f) {
-			d.joinEffects(s.callEffects(callee))
+			s.joinEffects(d, s.callEffects(callee))
 		}
 	}
 }
@@ -164,13 +184,7 @@ func (s *sideCache) addAccesses(d *sideEffects, c *specialize.Context, b *cfg.Bl
 
 // addAccess adds an access.
 func (d *sideEffects) addAccess(set alias.Set, store, atomic bool) {
-	key := set << 2
-	if store {
-		key |= 1
-	}
-	if atomic {
-		key |= 2
-	}
+	key := accessKey(set, store, atomic)
 	if d.seen[key] {
 		return
 	}
@@ -223,7 +237,7 @@ func (s *sideCache) callEffects(c *specialize.Context) *sideEffects {
 	if d := s.functions[c.Number]; d != nil {
 		return d
 	}
-	d := &sideEffects{seen: map[alias.Set]bool{}}
+	d := newSideEffects()
 	if s.open[c.Number] {
 		return d // recursion: the outer call has the effects
 	}
@@ -232,21 +246,26 @@ func (s *sideCache) callEffects(c *specialize.Context) *sideEffects {
 		s.addBlock(d, c, b)
 	}
 	delete(s.open, c.Number)
-	d.own = nil
+	d.own, d.joined = nil, nil
 	d.registers = d.registers.minus(&preservedState)
 	s.functions[c.Number] = d
 	return d
 }
 
-// joinEffects adds the effects of another side.
-func (d *sideEffects) joinEffects(o *sideEffects) {
+// joinEffects adds the effects of a call.
+func (s *sideCache) joinEffects(d, o *sideEffects) {
+	if d.joined[o] {
+		return
+	}
+	d.joined[o] = true
+	s.meter.Add(1 + len(o.reads) + len(o.writes))
 	d.reachesEvent, d.mayNotReturn, d.makesThreads = d.reachesEvent || o.reachesEvent, d.mayNotReturn || o.mayNotReturn, d.makesThreads || o.makesThreads
 	d.registers.addAll(&o.registers)
 	for _, x := range o.reads {
-		d.addAccess(x, false, !slices.Contains(o.plainReads, x))
+		d.addAccess(x, false, !o.seen[accessKey(x, false, false)])
 	}
 	for _, x := range o.writes {
-		d.addAccess(x, true, !slices.Contains(o.plainWrites, x))
+		d.addAccess(x, true, !o.seen[accessKey(x, true, false)])
 	}
 }
 

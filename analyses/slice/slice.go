@@ -6,6 +6,7 @@ import (
 	"github.com/heddle-dmt/heddle/analyses/cfg"
 	"github.com/heddle-dmt/heddle/analyses/concolic"
 	"github.com/heddle-dmt/heddle/analyses/specialize"
+	"github.com/heddle-dmt/heddle/internal/effort"
 )
 
 // Input is a run to slice.
@@ -47,6 +48,8 @@ type Options struct {
 	Clone specialize.Options
 	// Marks has the Slice keep the membership of each step.
 	Marks bool
+	// Meter bounds the work; nil: no bound.
+	Meter *effort.Meter
 }
 
 // DefaultOptions are those for preconditions.
@@ -129,7 +132,7 @@ func Prepare(in *Input, o Options) *Slicer {
 	s.kept, s.because = make([][]blocktrace.Constraint, len(in.Trace.Threads)), make([][]Reason, len(in.Trace.Threads))
 	if o.Mode == Simplified || o.Mode == Plain {
 		dropBranches(s, o)
-		s.Alias = alias.Analyze(s.Calls)
+		s.Alias = alias.Analyze(s.Calls, o.Meter)
 		s.Stats.Sets = s.Alias.NumSets()
 	}
 	s.Stats.Contexts = len(s.Calls.Contexts)
@@ -144,7 +147,7 @@ func (p *Slicer) Slice() *Slice {
 		return s
 	}
 	w := newRunSlicer(s, p.options)
-	w.alias, w.sides = s.Alias, newSideCache(s.Calls, s.Alias)
+	w.alias, w.sides = s.Alias, newSideCache(s.Calls, s.Alias, p.options.Meter)
 	if s.Alias != nil {
 		r := findRaces(s, w.sides)
 		for i, t := range w.threads {

@@ -138,6 +138,7 @@ func position(step, part int) int { return step<<3 | min(part, 7) }
 
 // sliceStep slices a step.
 func (t *threadSlicer) sliceStep(s *blocktrace.Step) {
+	t.sides.meter.Add(1)
 	t.step, t.alone = s, t.run.Events.IsAlone(t.Thread.Thread, s.At)
 	t.enterFrame(s)
 	if t.frame == nil {

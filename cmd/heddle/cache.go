@@ -82,13 +82,14 @@ func addMemoizingFlags(flags *pflag.FlagSet, f *cacheFlags) {
 	flags.StringSliceVar(&f.variables, "input-variable", nil, "`NAME` of a variable of the environment whose value is an input; others must be unchanged (repeatable)")
 	flags.DurationVar(&f.budget.Time, "time", 0, "after `DURATION` on the computation of preconditions use what was found, which depends on the host's speed; 0: no limit")
 	flags.Uint64Var(&f.budget.Instructions, "budget-instructions", f.budget.Instructions, "for a run of more than `N` instructions all input must be as recorded")
-	flags.IntVar(&f.budget.Terms, "budget-terms", f.budget.Terms, "after `N` terms computed from input, the argument or file that most depend on must be as recorded")
-	flags.IntVar(&f.budget.Operations, "budget-operations", f.budget.Operations, "the same for more than `N` operations in the constraints that the schedule depends on")
+	flags.IntVar(&f.budget.Terms, "budget-terms", f.budget.Terms, "after `N` terms computed from input, how values depend on the argument or file that most depend on is not followed: it must be as recorded if the schedule depends on such values")
+	flags.Uint64Var(&f.budget.Slicing, "budget-slicing", f.budget.Slicing, "if finding the constraints that the schedule depends on takes more than `N` steps, all input must be as recorded")
+	flags.IntVar(&f.budget.Operations, "budget-operations", f.budget.Operations, "for more than `N` operations in the constraints that the schedule depends on, the argument or file in most of them must be as recorded")
 	flags.IntVar(&f.budget.Questions, "budget-questions", f.budget.Questions, "after `N` questions to Z3 keep redundant preconditions")
 }
 
 // memoizingFlags are the flags of addMemoizingFlags.
-var memoizingFlags = []string{"input-variable", "time", "budget-instructions", "budget-terms", "budget-operations", "budget-questions"}
+var memoizingFlags = []string{"input-variable", "time", "budget-instructions", "budget-terms", "budget-slicing", "budget-operations", "budget-questions"}
 
 func (f *cacheFlags) check(flags *pflag.FlagSet) error {
 	if f.dir == "" {

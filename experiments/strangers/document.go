@@ -25,10 +25,10 @@ func (m *Matrix) document() string {
 	var b strings.Builder
 	works, all := m.Count(Works)
 	fmt.Fprintf(&b, "%d of %d cells work (%.0f %%).\n\n", works, all, percent(works, all))
-	b.WriteString("| column | works | refused | limit | defect | what works means, and the figures of a cell |\n| --- | --- | --- | --- | --- | --- |\n")
+	b.WriteString("| column | works | weaker | refused | limit | defect | what works means, and the figures of a cell |\n| --- | --- | --- | --- | --- | --- | --- |\n")
 	for j, c := range Columns() {
 		fmt.Fprintf(&b, "| %s |", c.Title)
-		for _, state := range []State{Works, Refused, Limit, Defect} {
+		for _, state := range states {
 			fmt.Fprintf(&b, " %d |", m.countColumn(j, state))
 		}
 		fmt.Fprintf(&b, " %s |\n", c.About)

@@ -13,8 +13,9 @@ import (
 
 // Options choose the cells that are run.
 type Options struct {
-	// Heddle is the executable that is tried, Store the folder of results.
-	Heddle, Store string
+	// Heddle is the executable that is tried, Store the folder of results, and Published the file of results that
+	// are used if the folder has none; empty: there is no such file.
+	Heddle, Store, Published string
 	// Programs and Columns are the names of those that are run; none: all.
 	Programs, Columns []string
 	// Again runs cells that are stored, too; Failed those that are stored and do not work.
@@ -61,8 +62,12 @@ func positions(kind string, names, wanted []string) (list []int, err error) {
 	return list, nil
 }
 
-// Stored reads the results that are in the store and made with this corpus.
-func (c *Corpus) Stored(folder string) (*Matrix, error) {
+// Stored reads the results made with this corpus that are in a folder or, if it does not have them, published.
+func (c *Corpus) Stored(folder, published string) (*Matrix, error) {
+	others, err := readPublished(published)
+	if err != nil {
+		return nil, err
+	}
 	m := &Matrix{Corpus: c}
 	for _, p := range c.Programs {
 		var row []*Cell
@@ -71,7 +76,14 @@ func (c *Corpus) Stored(folder string) (*Matrix, error) {
 			if err != nil {
 				return nil, err
 			}
-			if key, err := c.key(p, column); err != nil || cell != nil && cell.Key != key {
+			key, err := c.key(p, column)
+			if err != nil {
+				return nil, err
+			}
+			if cell == nil || cell.Key != key {
+				cell = others[[2]string{p.Name, column.Name}]
+			}
+			if cell != nil && cell.Key != key {
 				cell = nil
 			}
 			row = append(row, cell)
@@ -87,7 +99,7 @@ func (c *Corpus) Run(ctx context.Context, o Options) (*Matrix, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := c.Stored(o.Store)
+	m, err := c.Stored(o.Store, o.Published)
 	if err != nil {
 		return nil, err
 	}

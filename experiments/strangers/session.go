@@ -130,9 +130,11 @@ func crashOf(p *process) string {
 	return ""
 }
 
+const noSentence = "no sentence"
+
 // sentence is the last one that heddle wrote on standard error, but for the command that repeats a run.
 func sentence(stderr []byte) string {
-	text := "no sentence"
+	text := noSentence
 	for _, line := range strings.Split(string(stderr), "\n") {
 		if rest, ok := strings.CutPrefix(line, "heddle: "); ok && !strings.HasPrefix(rest, "the same run again:") {
 			text = rest
@@ -170,6 +172,7 @@ type summary struct {
 	Digest      string `json:"digest"`
 	StateDigest string `json:"state_digest"`
 	Cache       string `json:"cache"`
+	CacheEntry  string `json:"cache_entry"`
 	Schedule    *struct {
 		Followed    bool `json:"followed"`
 		Operations  int  `json:"operations"`

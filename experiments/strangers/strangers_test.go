@@ -16,6 +16,7 @@ import (
 const (
 	corpusFile = "../../configs/strangers/programs.yaml"
 	document   = "../../docs/strangers.md"
+	published  = "../../docs/strangers.json"
 )
 
 // small is a corpus of one program, which copies its input.
@@ -193,44 +194,61 @@ func TestCorpus(t *testing.T) {
 	}
 }
 
-// TestDocument: docs/strangers.md has the programs and the columns of the corpus.
+// TestDocument: docs/strangers.md is what docs/strangers.json says, whose results are of the present corpus.
 func TestDocument(t *testing.T) {
 	c, err := Load(corpusFile)
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := c.Stored(t.TempDir())
+	m, err := c.Stored(t.TempDir(), published)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var want bytes.Buffer
-	if err := m.WriteDocument(&want); err != nil {
+	var page, results bytes.Buffer
+	if err := errors.Join(m.WriteDocument(&page), m.Publish(&results)); err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile(document)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if a, b := frame(string(text)), frame(want.String()); a != b {
-		t.Errorf("docs/strangers.md is stale: run `make strangers` and `go run ./paper-scripts/strangers --stored --write docs/strangers.md`;\nit has\n%s\nand not\n%s", a, b)
+	for file, want := range map[string]string{document: page.String(), published: results.String()} {
+		if text, err := os.ReadFile(file); err != nil || string(text) != want {
+			t.Errorf("%s is stale: run `make strangers` and `go run ./paper-scripts/strangers --stored --write docs/strangers.md` (%v)", file, err)
+		}
 	}
 }
 
-// frame is a document without what its cells have: the rows of the matrix are cut after their second column,
-// and the sentences and numbers are left out.
-func frame(text string) string {
-	var b strings.Builder
-	matrix := false
-	for _, line := range strings.Split(text, "\n") {
-		switch {
-		case strings.HasPrefix(line, "## "):
-			matrix = line == "## The matrix"
-		case matrix && strings.HasPrefix(line, "| ") && !strings.HasPrefix(line, "| program") && !strings.HasPrefix(line, "| ---"):
-			line = strings.Join(strings.SplitN(line, "|", 4)[:3], "|")
-		case regexp.MustCompile(`^\d+\. |^\d+ of \d+ cells`).MatchString(line):
-			continue
-		}
-		b.WriteString(regexp.MustCompile(`\| \d+ `).ReplaceAllString(line, "| N ") + "\n")
+// TestPublished: what is published is read back, and is used if the store has no result of the same definition.
+func TestPublished(t *testing.T) {
+	c, err := loadText(t, small)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return b.String()
+	o := Options{Heddle: fake(t, `exec "$@"`), Store: t.TempDir(), Columns: []string{"run"}, Published: filepath.Join(t.TempDir(), "results.json")}
+	m, err := c.Run(context.Background(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text bytes.Buffer
+	if err := errors.Join(m.Publish(&text), os.WriteFile(o.Published, text.Bytes(), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	read := func() *Cell {
+		t.Helper()
+		again, err := c.Stored(t.TempDir(), o.Published)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return again.Cells[0][0]
+	}
+	if have := read(); have == nil || *have != *m.Cells[0][0] {
+		t.Errorf("%+v is read back as %+v", m.Cells[0][0], have)
+	}
+	c.Programs[0].Small++
+	if have := read(); have != nil {
+		t.Errorf("a result of another definition: %+v", have)
+	}
+	if err := os.WriteFile(o.Published, []byte("["), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Stored(t.TempDir(), o.Published); !errors.Is(err, errStore) {
+		t.Errorf("a damaged file: %v", err)
+	}
 }

@@ -25,6 +25,9 @@ type Budget struct {
 	// Terms is the number of terms that are made before an input is pinned; each is 16 bytes, and its constraints
 	// are as many at most. In all, twice as many are made.
 	Terms int
+	// Slicing is the number of steps of slicing and of the analyses that it needs, such as visits of blocks and
+	// comparisons of sets of addresses; where it ends all inputs are pinned.
+	Slicing uint64
 	// Operations is the number of operations in the expressions of the constraints that the schedule depends on.
 	Operations int
 	// Questions is the number of questions to Z3. After the last one, redundant terms are kept.
@@ -35,7 +38,7 @@ type Budget struct {
 
 // DefaultBudget is that of heddle's commands.
 func DefaultBudget() Budget {
-	return Budget{Instructions: 300_000_000, Terms: 8_000_000, Operations: 1_000_000, Questions: 20_000}
+	return Budget{Instructions: 100_000_000, Terms: 24_000_000, Slicing: 200_000_000, Operations: 1_000_000, Questions: 20_000}
 }
 
 // errTimeUp ends a computation after Budget.Time.
@@ -84,6 +87,12 @@ func (s *stages) followed(instructions uint64, terms int) error {
 	return s.isOver()
 }
 
+// errSliceTooLong ends slicing after Budget.Slicing.
+var errSliceTooLong = errs.Define("preconditions-slicing-too-long",
+	"this run is not sliced: it takes too many steps",
+	"The program has too much code, or too many accesses that may be the same memory, for the budget of the computation.",
+	"Raise the budget (heddle run --budget-slicing), or record a shorter run.")
+
 // pinTerms returns the terms that inputs have their recorded contents.
 func (m *Schedule) pinTerms(p *symbolic.Pool, c *machine.Config, names []string) []*symbolic.Expr {
 	var terms []*symbolic.Expr
@@ -99,8 +108,9 @@ func (m *Schedule) pinTerms(p *symbolic.Pool, c *machine.Config, names []string)
 	return terms
 }
 
-// pinAll makes preconditions that all inputs have their recorded contents.
-func (m *Schedule) pinAll(c *machine.Config, o *Options) error {
+// pinAll makes preconditions that all inputs have their recorded contents, because of an error.
+func (m *Schedule) pinAll(c *machine.Config, o *Options, cause error) error {
+	m.Cause, m.TimeUp = cause, errors.Is(cause, errTimeUp)
 	p := symbolic.NewPool()
 	set := &preconditions.Set{}
 	m.Pinned = nil
@@ -134,14 +144,18 @@ func sizeTerms(p *symbolic.Pool, c *machine.Config) []*symbolic.Expr {
 
 // endsEarly reports whether an error ended the concolic execution because the budget did.
 func endsEarly(err error) bool {
-	return errors.Is(err, concolicrun.ErrTooLong) || errors.Is(err, errTimeUp)
+	return errors.Is(err, concolicrun.ErrTooLong) || errors.Is(err, errSliceTooLong) || errors.Is(err, errTimeUp)
 }
 
-// BudgetText says what the end of the budget did to the preconditions; empty: it did not end.
+// BudgetText says why and which inputs are pinned; empty: none is.
 func (m *Schedule) BudgetText() string {
 	text := ""
 	if len(m.Pinned) > 0 {
-		text = "the budget of this computation ended: the schedule is for runs with the recorded content of " + strings.Join(m.Pinned, ", ")
+		text = "the budget of this computation ended"
+		if m.Cause != nil {
+			text = m.Cause.Error()
+		}
+		text += ": the schedule is for runs with the recorded content of " + strings.Join(m.Pinned, ", ")
 	}
 	switch {
 	case m.TimeUp && text != "":

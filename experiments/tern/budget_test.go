@@ -3,6 +3,7 @@ package tern_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -42,8 +43,9 @@ func TestBudgetPinsTheHeaviestInput(t *testing.T) {
 		{"enough", tern.DefaultBudget(), nil},
 		{"few terms", tern.Budget{Terms: 2000}, []string{"file(argv[2])"}},
 		{"few operations", tern.Budget{Operations: 1000}, []string{"file(argv[2])"}},
-		{"hardly any term", tern.Budget{Terms: 1}, everything},
+		{"hardly any term", tern.Budget{Terms: 1}, []string{"argv[1]", "file(argv[2])"}}, // its name decides nothing
 		{"few instructions", tern.Budget{Instructions: 1000}, everything},
+		{"few steps of slicing", tern.Budget{Slicing: 1000}, everything},
 		{"no time", tern.Budget{Time: 1}, everything},
 		{"few questions", tern.Budget{Questions: 1}, nil},
 	} {
@@ -62,7 +64,7 @@ func TestBudgetPinsTheHeaviestInput(t *testing.T) {
 			t.Errorf("%s: the content is not among the preconditions, or should not be: %.300s", x.name, set)
 		}
 		for args, admitted := range map[[2]string]bool{
-			{"2", "one"}: true, {"02", "one"}: len(x.pinned) < 3, {"2", "two"}: len(x.pinned) < 3,
+			{"2", "one"}: true, {"02", "one"}: !slices.Contains(x.pinned, "argv[1]"), {"2", "two"}: !slices.Contains(x.pinned, "argv[2]"),
 			{"3", "one"}: false, {"2", "six"}: false, {"2", "ten"}: false, {"2", "none"}: false,
 		} {
 			with := in(args[0], args[1])
@@ -96,9 +98,18 @@ func TestBudgetIsDeterministic(t *testing.T) {
 		}
 		first = m.File.Preconditions
 	}
-	ended, cancel := context.WithCancel(context.Background())
-	cancel()
-	if _, err := tern.Make(ended, path, tern.Options{Budget: budget}); err == nil {
-		t.Error("an ended context gives preconditions")
+	for _, stage := range []string{"ordering", "following the schedule", "following the run", "slicing", "simplifying"} {
+		ended, cancel := context.WithCancel(context.Background())
+		seen := false
+		_, err := tern.Make(ended, path, tern.Options{Budget: budget, Progress: func(what string) {
+			if strings.HasPrefix(what, stage) {
+				seen = true
+				cancel()
+			}
+		}})
+		if !errors.Is(err, context.Canceled) || !seen {
+			t.Errorf("a context that ends while %s: %v (%t)", stage, err, seen)
+		}
+		cancel()
 	}
 }

@@ -48,8 +48,8 @@ type ConcolicRun struct {
 // Close releases the recording.
 func (f *ConcolicRun) Close() { f.Recording.Close() }
 
-// RunConcolic repeats the recorded run of a trace on expressions; s is its schedule. If the budget ends the run, the
-// result has its configuration only.
+// RunConcolic repeats the recorded run of a trace on expressions; s is its schedule. If the run is not followed to its end,
+// the result has its configuration only.
 func RunConcolic(ctx context.Context, path string, s *peregrine.Schedule, o Options) (*ConcolicRun, error) {
 	f := &ConcolicRun{Input: &slice.Input{Events: specialize.NewEvents(s.Schedule, s.Marks, s.IDs), Models: cfg.DefaultModels()}}
 	var err error
@@ -66,7 +66,7 @@ func RunConcolic(ctx context.Context, path string, s *peregrine.Schedule, o Opti
 	case endsEarly(err):
 		return f, err
 	case err != nil && f.Config.Args != nil:
-		return nil, errFollow.Wrap(err, f.Config.Args[0])
+		return f, errFollow.Wrap(err, f.Config.Args[0])
 	case err != nil:
 		return nil, err
 	}

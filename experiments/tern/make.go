@@ -1,9 +1,11 @@
 package tern
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -15,6 +17,7 @@ import (
 	"github.com/heddle-dmt/heddle/analyses/slice"
 	"github.com/heddle-dmt/heddle/analyses/symbolic"
 	"github.com/heddle-dmt/heddle/experiments/peregrine"
+	"github.com/heddle-dmt/heddle/internal/effort"
 	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/sched/dmt"
@@ -35,6 +38,12 @@ var (
 		"The program does something that a schedule does not order; the rest of the sentence says where it left.",
 		"Run the program with heddle run and without --memoize; docs/schedules.md lists the operations that no schedule can have.")
 )
+
+// errExact is why a schedule is for one input.
+var errExact = errs.Define("memoized-schedule-for-one-input",
+	"{program} follows only a schedule that has every system call of the recorded run",
+	"The recorded run, repeated, does not follow a schedule that other inputs could follow: what it does depends on times or addresses.",
+	"Memoize the inputs that you need one by one; each run with a memoized input follows its schedule.")
 
 // Options choose how a schedule is made.
 type Options struct {
@@ -61,9 +70,12 @@ type Schedule struct {
 	// AssumedTerms is the number of terms in the slice about results of opaque functions
 	// (concolic.Summary): they are assumed to hold.
 	AssumedTerms int
-	// Pinned are the inputs that must have their recorded content because the budget ended, named as in symbols.
-	// TimeUp is set if Budget.Time ended: then another host may have other preconditions.
+	// Pinned are the inputs that must have their recorded content, named as in symbols, because the budget ended or
+	// the run could not be followed on expressions.
+	// Cause says why, if that is something else than the number of terms or of operations. TimeUp is set if
+	// Budget.Time ended: then another host may have other preconditions.
 	Pinned []string
+	Cause  error
 	TimeUp bool
 	Stats  concolic.Stats
 	Slice  slice.Stats
@@ -84,22 +96,46 @@ func Record(ctx context.Context, c machine.Config, to io.Writer) (*machine.Resul
 }
 
 // Make makes the schedule of a recorded run. If the run, repeated, does not follow it, another one is tried that orders
-// the allocation of memory, for programs that choose locks by addresses.
+// the allocation of memory, for programs that choose locks by addresses, and then one for the recorded input alone.
 func Make(ctx context.Context, path string, o Options) (*Schedule, error) {
 	stages := newStages(ctx, &o)
-	m, err := makeSchedule(ctx, path, o, stages, peregrine.Options{Portable: true})
+	m, first := makeSchedule(ctx, path, o, stages, peregrine.Options{Portable: true})
+	if !errors.Is(first, errUnstable) {
+		return m, first
+	}
+	stages.say("trying again with memory allocated in the recorded order")
+	m, err := makeSchedule(ctx, path, o, stages, peregrine.Options{Portable: true, OrderMemory: true})
 	if !errors.Is(err, errUnstable) {
 		return m, err
 	}
-	stages.say("trying again with memory allocated in the recorded order")
-	m, again := makeSchedule(ctx, path, o, stages, peregrine.Options{Portable: true, OrderMemory: true})
-	if errors.Is(again, errUnstable) {
-		return nil, err
+	stages.say("trying again for the recorded input alone")
+	if m, err = makeExact(ctx, path, o, stages); errors.Is(err, errUnstable) {
+		return nil, first
 	}
-	return m, again
+	return m, err
 }
 
-// makeSchedule makes a schedule in one of the two ways.
+// makeExact makes a schedule for the recorded input alone, of another run on it in which all that may have a position
+// in such a schedule happens one at a time.
+func makeExact(ctx context.Context, path string, o Options, stages *stages) (*Schedule, error) {
+	file, err := os.CreateTemp("", "heddle-memoize-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.Remove(file.Name())
+	defer file.Close()
+	if _, err := machine.RepeatTrace(ctx, path, func(c *machine.Config) ([]machine.Option, error) {
+		MakeReadOnly(c)
+		c.Replay, c.Control, c.Record = nil, peregrine.ControlConfig(), peregrine.RecordConfig(file)
+		c.Hidden = append(c.Hidden, file.Name())
+		return nil, nil
+	}); cmp.Or(err, ctx.Err()) != nil {
+		return nil, cmp.Or(err, ctx.Err())
+	}
+	return makeSchedule(ctx, file.Name(), o, stages, peregrine.Options{})
+}
+
+// makeSchedule makes a schedule in one of these ways.
 func makeSchedule(ctx context.Context, path string, o Options, stages *stages, options peregrine.Options) (*Schedule, error) {
 	stages.say("ordering the run's operations and races")
 	schedule, err := peregrine.Make(ctx, path, options)
@@ -111,14 +147,44 @@ func makeSchedule(ctx context.Context, path string, o Options, stages *stages, o
 		return nil, err
 	}
 	m := &Schedule{File: f, contents: map[string]string{}, stages: stages}
-	if err := m.computePreconditions(ctx, path, schedule, &o); err != nil {
-		return nil, err
-	}
 	m.stages.say("following the schedule as a test")
 	if err := m.verifySchedule(ctx, path); err != nil {
 		return nil, err
 	}
+	c, done, err := recordedConfig(path)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	m.splitInputs(c)
+	if options.Portable {
+		err = m.computePreconditions(ctx, path, schedule, &o)
+	} else {
+		err = m.pinAll(c, &o, errExact.New(f.Args[0]))
+	}
+	if err != nil {
+		return nil, err
+	}
+	if why := Admits(c, f); why != "" {
+		return nil, errUnstable.New(f.Args[0], why)
+	}
 	return m, nil
+}
+
+// recordedConfig returns the configuration of a recorded run, in which it would write no file; done closes what it has
+// open.
+func recordedConfig(path string) (c *machine.Config, done func(), err error) {
+	r, err := machine.OpenReplay(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	config, err := r.Config()
+	if err != nil {
+		r.Close()
+		return nil, nil, err
+	}
+	MakeReadOnly(&config)
+	return &config, func() { r.Close() }, nil
 }
 
 // splitInputs removes the program's file from the recorded run's files, and the files that may
@@ -165,20 +231,24 @@ func isFile(path, file string) bool {
 // constraints that the schedule depends on.
 func (m *Schedule) computePreconditions(ctx context.Context, path string, s *peregrine.Schedule, o *Options) error {
 	f, err := RunConcolic(ctx, path, s, *o)
-	if endsEarly(err) {
-		m.TimeUp = errors.Is(err, errTimeUp)
-		m.splitInputs(&f.Config)
-		return m.pinAll(&f.Config, o)
+	if endsEarly(err) || errors.Is(err, errFollow) {
+		return m.pinAll(&f.Config, o, err)
 	}
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	m.splitInputs(&f.Config)
 	x := f.Recording.Executor
 	m.Stats = x.Stats
 	m.stages.say("slicing %d instructions", x.Stats.Instructions)
-	kept := m.sliceConstraints(f.Input, o)
+	kept, err := m.sliceConstraints(f.Input, o)
+	if endsEarly(err) {
+		return m.pinAll(&f.Config, o, err)
+	}
+	if err != nil {
+		return err
+	}
+	x.PinUntracked(keptConditions(kept, f.Input))
 	if o.Budget.Operations > 0 {
 		x.Fit(keptConditions(kept, f.Input), o.Budget.Operations)
 	}
@@ -187,20 +257,26 @@ func (m *Schedule) computePreconditions(ctx context.Context, path string, s *per
 		if !endsEarly(err) {
 			return err
 		}
-		m.TimeUp = true
-		return m.pinAll(&f.Config, o)
+		return m.pinAll(&f.Config, o, err)
 	}
 	terms := m.dropOpaqueTerms(x, Terms(kept, f.Input))
 	return m.simplifyTerms(x, slices.Concat(terms, folderTerms(x.Pool, &f.Config)), &f.Config, o)
 }
 
 // sliceConstraints returns the constraints that the schedule depends on.
-func (m *Schedule) sliceConstraints(in *slice.Input, o *Options) *slice.Slice {
+func (m *Schedule) sliceConstraints(in *slice.Input, o *Options) (*slice.Slice, error) {
 	options := slice.DefaultOptions()
 	options.Mode = o.Mode
-	s := slice.Make(in, options)
+	var s *slice.Slice
+	err := effort.Bound(o.Budget.Slicing, errSliceTooLong.New(), m.stages.isOver, func(meter *effort.Meter) {
+		options.Meter = meter
+		s = slice.Make(in, options)
+	})
+	if err != nil {
+		return nil, err
+	}
 	m.Slice, m.Constraints, m.Kept = s.Stats, s.Stats.Constraints, s.Stats.KeptConstraints
-	return s
+	return s, nil
 }
 
 // keptConditions returns the constraints that a slice keeps, as the executor's terms.
@@ -215,13 +291,15 @@ func keptConditions(s *slice.Slice, in *slice.Input) []concolic.Term {
 	return terms
 }
 
-// Terms returns the constraints that a slice keeps, as expressions.
+// Terms returns the constraints that a slice keeps, as expressions, but for those about pinned inputs alone.
 func Terms(s *slice.Slice, in *slice.Input) []*symbolic.Expr {
 	var terms []*symbolic.Expr
 	for i := range in.Trace.Threads {
 		kept := s.Constraints(i)
 		for k := range kept {
-			terms = append(terms, kept[k].Expr())
+			if !kept[k].IsSettled() {
+				terms = append(terms, kept[k].Expr())
+			}
 		}
 	}
 	return terms
@@ -277,13 +355,10 @@ func (m *Schedule) verifySchedule(ctx context.Context, path string) error {
 	result, err := machine.RepeatTrace(ctx, path, func(c *machine.Config) ([]machine.Option, error) {
 		c.Replay, c.Control = nil, dmt.Control{}
 		MakeReadOnly(c)
-		if why := Admits(c, m.File); why != "" {
-			return nil, errUnstable.New(m.File.Args[0], why)
-		}
 		Enforce(c, m.File, enforce.Options{})
 		return nil, nil
 	})
-	if err != nil {
+	if err := cmp.Or(err, ctx.Err()); err != nil {
 		return err
 	}
 	if !result.Schedule.Followed {

@@ -55,7 +55,7 @@ func newCommand(stdout, stderr io.Writer) *cobra.Command {
 			}
 			var m *strangers.Matrix
 			if stored {
-				m, err = corpus.Stored(o.Store)
+				m, err = corpus.Stored(o.Store, o.Published)
 			} else {
 				m, err = corpus.Run(c.Context(), o)
 			}
@@ -63,6 +63,9 @@ func newCommand(stdout, stderr io.Writer) *cobra.Command {
 				return err
 			}
 			if write != "" {
+				if err := outfile.Write(o.Published, m.Publish); err != nil {
+					return err
+				}
 				return outfile.Write(write, m.WriteDocument)
 			}
 			return m.Write(stdout)
@@ -74,6 +77,7 @@ func newCommand(stdout, stderr io.Writer) *cobra.Command {
 	f.StringVar(&config, "config", "configs/strangers/programs.yaml", "`FILE` with the programs")
 	f.StringVar(&o.Heddle, "heddle", "bin/heddle", "the `FILE` of heddle")
 	f.StringVar(&o.Store, "store", "results/strangers", "`FOLDER` of the results")
+	f.StringVar(&o.Published, "published", "docs/strangers.json", "`FILE` of published results, for those that the store does not have; --write writes it")
 	f.StringSliceVar(&o.Programs, "program", nil, "`NAMES` of programs to run, and no others")
 	f.StringSliceVar(&o.Columns, "column", nil, "`NAMES` of columns to run, and no others")
 	f.BoolVar(&o.Again, "again", false, "run stored cells again")
