@@ -3,8 +3,7 @@ package partialorder
 import (
 	"fmt"
 	"slices"
-
-	"golang.org/x/sys/unix"
+	"syscall"
 
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/guest/linux"
@@ -153,17 +152,15 @@ func (s *Step) hasTimedOut() bool {
 	if s.Kind != CalledStep {
 		return follow.TimedOut(&event.Operation{Op: s.Op, Result: int64(s.Result)})
 	}
-	switch err := -int64(s.Result); {
-	case linux.Has(s.Number, linux.Polls):
-		return err == 0
-	default:
-		return err == int64(unix.EAGAIN) || err == int64(unix.ETIMEDOUT)
+	if linux.Has(s.Number, linux.Polls) {
+		return s.Result == 0
 	}
+	return s.Result == linux.Failure(syscall.EAGAIN) || s.Result == linux.Failure(syscall.ETIMEDOUT)
 }
 
-// passWait completes the part of a system call before its wait.
+// passWait completes the part of a system call before a wait.
 func (f *Replayer) passWait(n int, o *openStep) {
-	if o.Kind == CallStep && o.index >= 0 && !f.threads[n].diverged && f.logOf(n).Steps[o.index].Waits {
+	if (o.Kind == CallStep || o.Kind == CalledStep) && o.index >= 0 && !f.threads[n].diverged && f.logOf(n).Steps[o.index].Waits {
 		f.advanceClock(n, o.index+1)
 		o.Step, o.index = o.remainder(), -1
 	}
@@ -181,11 +178,13 @@ func (f *Replayer) expireWait(g *sched.Gate, n int) {
 	}
 }
 
-// endWait ends the wait of a thread in a system call if its time was up in the first replica, or if a
-// signal made the call fail.
+// endWait ends the wait of a thread in a system call if its time was up in the first replica, if a
+// signal made the call fail, or if the thread waited again: it may have moved some data before.
 func (s *Step) endWait(g *sched.Gate, t arch.ThreadID) {
 	switch {
-	case int64(s.Result) == -int64(unix.EINTR):
+	case s.Waits:
+		g.Affect(sched.Effect{Kind: sched.Rouse, Thread: t})
+	case s.Result == linux.Failure(syscall.EINTR):
 		g.Affect(sched.Effect{Kind: sched.Interrupt, Thread: t})
 	case s.hasTimedOut():
 		g.Affect(sched.Effect{Kind: sched.Expire, Thread: t})

@@ -520,7 +520,8 @@ func (r *Recorder) Blocked(g *sched.Gate, id arch.ThreadID, inside bool) {
 	if o.Kind == WholeStep && r.functions.usesFiles(&o.Step) {
 		r.splitOperation(n, o)
 	}
-	if o.Kind == CallStep {
+	if inCall(t.open) {
+		t.reserveStep(o)
 		t.steps[o.index].Waits = true
 		r.completeStep(n, o)
 		o.Step, o.index = o.remainder(), -1

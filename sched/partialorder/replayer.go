@@ -349,9 +349,10 @@ func (f *Replayer) Called(g *sched.Gate, id arch.ThreadID, result uint64) {
 	t.lastStepAt = t.issuedAt
 	o := &t.open[len(t.open)-1]
 	f.passWait(n, o)
-	if o.index < 0 && !t.diverged && t.position < len(f.logOf(n).Steps) && f.logOf(n).Steps[t.position].matches(&o.Step) {
+	for o.index < 0 && !t.diverged && t.position < len(f.logOf(n).Steps) && f.logOf(n).Steps[t.position].matches(&o.Step) {
 		o.index = t.position
 		t.position++
+		f.passWait(n, o)
 	}
 	if o.Kind == CalledStep && o.index >= 0 && !t.diverged {
 		t.pendingWrites = f.logOf(n).Steps[o.index].Writes

@@ -2,8 +2,7 @@ package partialorder
 
 import (
 	"fmt"
-
-	"golang.org/x/sys/unix"
+	"syscall"
 
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/guest/linux"
@@ -24,7 +23,8 @@ const (
 	// EndStep in the next epoch.
 	BeginStep
 	EndStep
-	// CallStep is a system call, to its end or until the thread waits, and CalledStep the rest.
+	// CallStep is a system call, to its end or until the thread waits, and CalledStep the rest, or the part to
+	// the next wait.
 	CallStep
 	CalledStep
 	// StartStep is before a new thread's first instruction.
@@ -59,7 +59,7 @@ type Step struct {
 	// operation has a separate begin step because a signal has arrived in its wait.
 	Place                      uint64
 	Within, Interrupted, Split bool
-	// Waits reports that the thread waits in the system call, whose rest is a CalledStep.
+	// Waits reports that the step ends with a wait in the system call, whose rest is a CalledStep.
 	Waits bool
 	// Time is the kernel's time, in ns, at the end of the system call or of the last one in the operation:
 	// that of the time stamps of files.
@@ -122,7 +122,7 @@ func stepOfCall(v *sched.SyncPoint) Step {
 // isAnswered reports whether the result of a system call is that of the first replica: it depends on
 // the time, or a signal has ended the call.
 func (s *Step) isAnswered() bool {
-	return IsTimeDependent(s.Number) || s.Interrupted || !s.Waits && int64(s.Result) == -int64(unix.EINTR)
+	return IsTimeDependent(s.Number) || s.Interrupted || !s.Waits && s.Result == linux.Failure(syscall.EINTR)
 }
 
 // isUnordered reports whether a step has no place in the order.
