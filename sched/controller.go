@@ -140,6 +140,9 @@ type Needs struct {
 	// also has it asked about a thread that was woken (AtWake) before the thread checks again
 	// whether its wait is over.
 	Signals, HandlerReturns, Kills, Atomics, Allocations, Creations bool
+	// CallWakes has the controller asked about a thread that was woken in a system call outside of
+	// operations (AtWake) before the thread checks again whether its wait is over, unless it gets a signal.
+	CallWakes bool
 	// MayRun, SignalHolds and Stops have the methods MayRun, HoldsSignals and StopDistance called.
 	// Stops adds the event QuantumEnded.
 	MayRun, SignalHolds, Stops bool

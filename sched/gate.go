@@ -67,6 +67,8 @@ const (
 	// that it waits for had happened.
 	Expire
 	Rouse
+	// Interrupt ends a thread's wait in a system call that fails with EINTR when a signal arrives.
+	Interrupt
 	// Deliver gives the thread the signal whose siginfo_t is Writes[0].Data.
 	Deliver
 	// Overwrite writes to the thread's memory.
@@ -75,6 +77,9 @@ const (
 	// CommitView makes those visible and ends the view (Needs.Views).
 	BeginView
 	CommitView
+	// ShowTime has the guest's clocks, by which files get their time stamps, show the thread the time Result, in ns since
+	// the start of the run, from its next system call on; 0: the actual time.
+	ShowTime
 )
 
 // An Effect is an EffectKind with its thread and its data.

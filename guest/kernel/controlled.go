@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/guest/linux"
 	"github.com/heddle-dmt/heddle/guest/wait"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
@@ -41,11 +42,19 @@ func (k *Kernel) ReturnFromFunction(t *Task, result uint64) {
 	t.dirty = true
 }
 
-// ExpireWait makes the wait of a blocked thread in a futex call or a sleep time out, whether or not
-// it has a deadline.
+// ExpireWait makes the wait of a blocked thread time out, whether or not it has a deadline.
 func (k *Kernel) ExpireWait(t *Task) {
 	if t.state == blocked {
 		t.call.expired = true
+		t.Wake(wait.AnyEvent)
+	}
+}
+
+// InterruptWait ends the wait of a blocked thread as if a signal had arrived, for calls that fail with
+// EINTR then, whatever the signal does.
+func (k *Kernel) InterruptWait(t *Task) {
+	if t.state == blocked {
+		t.call.stopped = true
 		t.Wake(wait.AnyEvent)
 	}
 }
@@ -64,7 +73,15 @@ func (k *Kernel) EndWait(t *Task) {
 }
 
 // hasTimedOut reports whether the wait of the current call ends now as if its deadline had passed.
-func (t *Task) hasTimedOut(deadline int64) bool { return t.call.expired || deadline <= t.k.clock.now }
+func (t *Task) hasTimedOut(deadline int64) bool {
+	return t.call.expired || deadline <= t.k.clock.now && !(t.call.attempt > 0 && t.ignoresTimeout())
+}
+
+// ignoresTimeout reports whether the wait of the current call, which is not for a futex, ends by
+// ExpireWait alone.
+func (t *Task) ignoresTimeout() bool {
+	return t.call.futex == nil && t.k.override.IgnoresCallTimeouts() && !linux.Has(t.call.number, linux.Sleeps)
+}
 
 // Runnable reports whether a thread is neither blocked nor stopped by a signal.
 func (t *Task) Runnable() bool { return t.state == running }

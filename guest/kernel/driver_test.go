@@ -138,6 +138,7 @@ type scheduleOverride struct {
 
 func (o *scheduleOverride) Clock(now int64) int64      { return now + o.clock }
 func (o *scheduleOverride) IgnoresFutexTimeouts() bool { return o.endless }
+func (o *scheduleOverride) IgnoresCallTimeouts() bool  { return false }
 func (o *scheduleOverride) HoldsSignals(*Task) bool    { return o.holds }
 
 func TestOverride(t *testing.T) {
@@ -155,7 +156,7 @@ func TestOverride(t *testing.T) {
 	d.pass(2e9)
 	d.waitsIn(unix.SYS_FUTEX)
 	o.endless = false
-	d.k.RecheckFutexes()
+	d.k.RecheckTimeouts()
 	d.run()
 	if got := d.result(firstID); got != linux.Failure(unix.ETIMEDOUT) {
 		t.Errorf("the wait returns %s, want ETIMEDOUT", linux.ResultText(got))

@@ -128,7 +128,7 @@ func (t *Task) epollWait(a [6]uint64, deadline int64) (uint64, unix.Errno) {
 	if n > 0 || errno != 0 {
 		return partialResult(uint64(n), errno)
 	}
-	if deadline <= t.k.clock.now {
+	if t.hasTimedOut(deadline) {
 		return 0, 0 // even if a signal is pending
 	}
 	if errno := t.waitInterruptibly(unix.EINTR, deadline, i.Takers()); errno != unix.ETIMEDOUT {

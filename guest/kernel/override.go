@@ -1,9 +1,12 @@
 package kernel
 
-import "github.com/heddle-dmt/heddle/guest/wait"
+import (
+	"github.com/heddle-dmt/heddle/guest/linux"
+	"github.com/heddle-dmt/heddle/guest/wait"
+)
 
 // Override replaces decisions of the kernel that depend on when threads run, for runs that follow a
-// schedule. Its methods are queries; after their answers change, RecheckFutexes or RecheckSignals
+// schedule. Its methods are queries; after their answers change, RecheckTimeouts or RecheckSignals
 // must be called.
 type Override interface {
 	// Clock is the time that clocks show and that is stored as a timestamp, in nanoseconds since
@@ -11,6 +14,9 @@ type Override interface {
 	Clock(now int64) int64
 	// IgnoresFutexTimeouts reports whether waits for a futex time out only by ExpireWait.
 	IgnoresFutexTimeouts() bool
+	// IgnoresCallTimeouts reports the same of waits in other system calls, but for those that only
+	// sleep (linux.Sleeps). A call whose time is up when it begins does not wait.
+	IgnoresCallTimeouts() bool
 	// HoldsSignals reports whether signals of a thread stay pending until Deliver is called:
 	// signals that have a handler or kill, and that are not caused by an instruction of the thread
 	// itself. SIGKILL, stop signals and ignored signals are never held.
@@ -22,6 +28,7 @@ type noOverride struct{}
 
 func (noOverride) Clock(now int64) int64      { return now }
 func (noOverride) IgnoresFutexTimeouts() bool { return false }
+func (noOverride) IgnoresCallTimeouts() bool  { return false }
 func (noOverride) HoldsSignals(*Task) bool    { return false }
 
 // SetOverride replaces the override; nil removes it.
@@ -32,11 +39,11 @@ func (k *Kernel) SetOverride(o Override) {
 	k.override = o
 }
 
-// RecheckFutexes makes threads that wait for a futex check again whether their calls have
-// deadlines.
-func (k *Kernel) RecheckFutexes() {
+// RecheckTimeouts makes threads that wait check again whether their calls have deadlines.
+func (k *Kernel) RecheckTimeouts() {
 	for _, t := range k.Tasks() {
-		if t.state == blocked && t.call.futex != nil {
+		timed := t.call.deadline != 0 && t.call.deadline != forever && !linux.Has(t.call.number, linux.Sleeps)
+		if t.state == blocked && (t.call.futex != nil || timed) {
 			t.Wake(wait.AnyEvent)
 		}
 	}

@@ -198,6 +198,9 @@ func (q *signalQueue) removeSet(s sigset) (dropped []sigInfo) {
 // pendingSignals are the signals pending for the task, directed at it or at its process.
 func (t *Task) pendingSignals() sigset { return t.signals.set | t.proc.signals.set }
 
+// HasSignal reports whether the task gets a signal when it continues.
+func (t *Task) HasSignal() bool { return t.isSignalReady() }
+
 // isSignalReady reports whether a signal would be delivered now.
 func (t *Task) isSignalReady() bool {
 	return t.due != nil || t.pendingSignals()&^(t.mask|t.heldSignals()) != 0

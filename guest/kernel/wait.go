@@ -54,7 +54,7 @@ type callState struct {
 	futex    *futexWaiter
 	opened   *vfs.File // waits for the other end of a FIFO, or for the end of a lease
 	data     any
-	stopped  bool // a stop signal has interrupted its wait
+	stopped  bool // its wait is over as if a signal had interrupted it: a stop signal has, or InterruptWait
 
 	onRealtime bool // its deadline is a time on CLOCK_REALTIME, which may be set
 
@@ -92,7 +92,7 @@ func (t *Task) blockUntil(deadline int64, queues ...*wait.Queue) {
 		q.Add(t)
 	}
 	t.waiting.queues = queues
-	if deadline != forever {
+	if deadline != forever && !t.ignoresTimeout() {
 		t.waiting.timer = t.k.clock.timers.add(deadline, t)
 	}
 	t.state = blocked

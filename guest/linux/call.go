@@ -99,6 +99,8 @@ const (
 	MapsFile
 	// BringsInput: the call brings data from outside of the memory of the program.
 	BringsInput
+	// Polls: the call waits until a descriptor is ready; its result is 0 if its time is up.
+	Polls
 )
 
 var (

@@ -6,6 +6,7 @@ import (
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/guest/kernel"
 	"github.com/heddle-dmt/heddle/guest/linux"
+	"github.com/heddle-dmt/heddle/internal/machine/override"
 	"github.com/heddle-dmt/heddle/internal/nearmap"
 	"github.com/heddle-dmt/heddle/memmodel/storebuffer"
 	"github.com/heddle-dmt/heddle/recorder"
@@ -32,7 +33,7 @@ type control struct {
 	recorder   *recorder.Recorder
 	threads    nearmap.Map[arch.ThreadID, *controlledThread]
 	views      *storebuffer.Views // of threads, if the controller gives them any
-	override   *override
+	override   *override.Override
 	blocked    []arch.ThreadID // by the kernel, since the end of the last quantum
 	exited     []arch.ThreadID
 	timers     int  // that have fired since a thread could run
@@ -49,6 +50,9 @@ type control struct {
 func (c *control) setController(by sched.Controller) {
 	c.controller, c.needs = by, by.Needs()
 	c.enforcer, _ = by.(*enforce.Enforcer)
+	for _, t := range c.threads.All() {
+		t.shown = 0
+	}
 }
 
 // controlledThread is a thread as its controller sees it.
@@ -60,6 +64,7 @@ type controlledThread struct {
 	atomic  bool       // the controller was asked about the atomic instruction that it is before
 	retired uint64     // instructions
 	ran     uint64     // instructions since it was last at AtBudget
+	shown   int64      // ns, the time that clocks show it (sched.ShowTime); 0: the actual time
 }
 
 // newControl sets up the controller that the configuration asks for, if any.
@@ -210,13 +215,13 @@ func (c *control) Signal(_ *recorder.Recorder, e *event.Signal) {
 
 // withholdSignals has a thread that is about to continue get no signal now, if its
 // controller wants that.
-func (c *control) withholdSignals(o *override, t *kernel.Task) {
+func (c *control) withholdSignals(o *override.Override, t *kernel.Task) {
 	if c == nil || c.ended {
 		return
 	}
-	o.setHold(t.ID(), signalHold{
-		always:      c.needs.SignalHolds && c.controller.HoldsSignals(t.ID()),
-		outsideCall: c.needs.WholeOperations && c.recognizer.InOperation(t.ID()),
+	o.SetHold(t.ID(), override.Hold{
+		Always:      c.needs.SignalHolds && c.controller.HoldsSignals(t.ID()),
+		OutsideCall: c.needs.WholeOperations && c.recognizer.InOperation(t.ID()),
 	})
 }
 
@@ -235,7 +240,7 @@ func (c *control) noteReady(t arch.ThreadID) {
 	if s := c.threads.At(t); s != nil && s.waited {
 		c.controller.Woken(&c.gate, t)
 		if c.needs.Views { // from now on, not from when it has a core
-			c.override.setHold(t, signalHold{always: c.controller.HoldsSignals(t)})
+			c.override.SetHold(t, override.Hold{Always: c.controller.HoldsSignals(t)})
 		}
 	} else if c.needs.Creations && s == nil {
 		c.controller.Observe(&c.gate, sched.ThreadEvent{Kind: sched.ThreadCreated, Thread: t})

@@ -39,7 +39,7 @@ func (m *Machine) askOnWake(t *kernel.Task) bool {
 		return true
 	}
 	s := c.thread(t.ID())
-	if !c.needs.Creations || !s.waited {
+	if !s.waited || !c.needs.Creations && !(c.needs.CallWakes && !t.HasSignal() && !c.recognizer.InOperation(t.ID())) {
 		return true
 	}
 	s.waited = false

@@ -119,7 +119,7 @@ func (m *Machine) reportProgress(t arch.ThreadID, stop arch.Stop) {
 func (m *Machine) applyEffects() {
 	k := m.state.kernel
 	for {
-		e, ok := m.state.control.gate.TakeEffect(arch.NoThread, sched.Leave, sched.Expire, sched.Rouse, sched.Deliver, sched.Overwrite)
+		e, ok := m.state.control.gate.TakeEffect(arch.NoThread, sched.Leave, sched.Expire, sched.Rouse, sched.Interrupt, sched.Deliver, sched.Overwrite, sched.ShowTime)
 		if !ok {
 			return
 		}
@@ -130,8 +130,12 @@ func (m *Machine) applyEffects() {
 			k.ReturnFromFunction(task, e.Result)
 		case e.Kind == sched.Expire:
 			k.ExpireWait(task)
+		case e.Kind == sched.Interrupt:
+			k.InterruptWait(task)
 		case e.Kind == sched.Deliver:
 			k.Deliver(task, e.Writes[0].Data)
+		case e.Kind == sched.ShowTime:
+			m.state.control.thread(e.Thread).shown = int64(e.Result)
 		case e.Kind == sched.Overwrite:
 			task.Process().Overwrite(e.Writes)
 		default:

@@ -120,21 +120,22 @@ func (m *Machine) guestInputs() (seed uint64, cores int) {
 	return m.config.Seed, m.config.Cores
 }
 
-// showScheduleTime has the guest's clocks show a thread the time of the schedule.
+// showScheduleTime has the guest's clocks show a thread the time of the schedule, or that of sched.ShowTime.
 func (m *Machine) showScheduleTime(t arch.ThreadID) {
 	c := m.state.control
 	if c == nil {
 		return
 	}
-	e := c.enforcer
-	if e == nil {
+	if e := c.enforcer; e != nil {
+		at, shows := e.Clock(t)
+		m.state.override.ShowTime(m.toNS(at), shows)
 		return
 	}
-	o := m.state.override
-	at, shows := e.Clock(t)
-	if o.showsTime = shows; shows {
-		o.shown = m.toNS(at)
+	x := c.thread(t)
+	for e, ok := c.gate.TakeEffect(t, sched.ShowTime); ok; e, ok = c.gate.TakeEffect(t, sched.ShowTime) {
+		x.shown = int64(e.Result)
 	}
+	m.state.override.ShowTime(x.shown, x.shown != 0)
 }
 
 // setCore sets the core that the loaded thread sees. In a run that follows a schedule, and in the one that

@@ -16,6 +16,7 @@ import (
 	"github.com/heddle-dmt/heddle/guest/procfs"
 	"github.com/heddle-dmt/heddle/guest/vfs"
 	"github.com/heddle-dmt/heddle/internal/deepcopy"
+	"github.com/heddle-dmt/heddle/internal/machine/override"
 	"github.com/heddle-dmt/heddle/internal/machine/publish"
 	"github.com/heddle-dmt/heddle/internal/machine/streams"
 	"github.com/heddle-dmt/heddle/memmodel"
@@ -60,7 +61,7 @@ type Machine struct {
 // memory and registers, which have copies of their own.
 type state struct {
 	kernel    *kernel.Kernel
-	override  *override
+	override  *override.Override
 	fs        *vfs.FS
 	cluster   *sched.Cluster
 	clock     *coreClock
@@ -213,7 +214,7 @@ func (m *Machine) build() (err error) {
 	s.kernel = kernel.New(m.cpu, m.ram, s.fs, s.clock, observer, c.Costs, m.kernelConfig())
 	s.recording.attach(s.kernel)
 	procfs.Mount(s.fs, s.kernel.Proc())
-	s.override = &override{noFutexTimeouts: c.Enforce != nil, holdsAll: c.Enforce != nil}
+	s.override = &override.Override{NoFutexTimeouts: c.Enforce != nil, HoldsAll: c.Enforce != nil}
 	s.kernel.SetOverride(s.override)
 	if s.control != nil {
 		s.control.override = s.override

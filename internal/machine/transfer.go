@@ -76,9 +76,9 @@ func (m *Machine) LeaveInstructions() { m.endInstructions() }
 // EventNumber is the number of the latest event of a recorded run.
 func (m *Machine) EventNumber() uint64 { return m.state.recording.rec.At().Seq }
 
-// IgnoreFutexTimeouts says whether waits for a futex have no deadline: only the controller
-// ends them.
-func (m *Machine) IgnoreFutexTimeouts(on bool) { m.state.ignoreFutexTimeouts(on) }
+// IgnoreTimeouts says whether waits, but for sleeps, have no deadline: only the controller ends
+// them.
+func (m *Machine) IgnoreTimeouts(on bool) { m.state.ignoreTimeouts(on) }
 
 // HoldPresentSignals says whether the signals of the threads that there are now wait.
-func (m *Machine) HoldPresentSignals(on bool) { m.state.holdPresentSignals(on) }
+func (m *Machine) HoldPresentSignals(on bool) { m.state.override.HoldPresent(m.state.kernel, on) }

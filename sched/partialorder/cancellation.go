@@ -71,7 +71,9 @@ func (r *Recorder) noteCancellation(t *recordedThread, id arch.ThreadID) {
 	}
 	m, ok := r.byID[id]
 	if !ok {
-		r.births[id] = joinClocks(r.births[id], t.clock)
+		b := r.births[id]
+		b.clock = joinClocks(b.clock, t.clock)
+		r.births[id] = b
 		return
 	}
 	p := r.threads[m]

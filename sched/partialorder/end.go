@@ -11,7 +11,7 @@ import (
 func (r *Recorder) Order(failed bool) *Order {
 	o := &Order{Begin: r.start, Constraints: r.constraints, Threads: make([]ThreadLog, len(r.threads))}
 	for n, t := range r.threads {
-		l := ThreadLog{ID: t.id, Steps: t.steps, Unordered: t.unordered, EndsHeld: t.isStanding()}
+		l := ThreadLog{ID: t.id, Steps: t.steps, Unordered: t.unordered, EndsHeld: t.isStanding(), Process: t.process}
 		if t.state == blocked && t.next.isUnordered() && len(t.open) == 0 {
 			l.Unordered--
 		}
@@ -53,7 +53,7 @@ func (o *Order) orderExits() {
 				continue
 			}
 			for m := range o.Threads {
-				if m != n {
+				if m != n && o.Threads[m].Process == o.Threads[n].Process {
 					s.Clock = advanceComponent(s.Clock, m, uint32(len(o.Threads[m].Steps)))
 				}
 			}
@@ -67,7 +67,7 @@ func (r *Recorder) ThreadStates() (list []ThreadState) {
 		if !t.state.isAlive() {
 			continue
 		}
-		s := ThreadState{ID: t.id, Name: t.name, Held: t.state.isHeld() || t.state.isQueued(), Woken: t.state.isAfterWait(), Next: t.next, Exits: t.exiting}
+		s := ThreadState{ID: t.id, Name: t.name, Held: t.state.isHeld() || t.state.isQueued(), Woken: t.state.isAfterWait(), Next: t.next, Exits: t.exiting, Process: t.process}
 		for i := range t.open {
 			s.Within = append(s.Within, t.open[i].remainder())
 		}

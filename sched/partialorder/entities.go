@@ -81,6 +81,12 @@ func (s *Functions) entitiesOfOperation(e *event.Sync) []entity {
 	return list
 }
 
+// usesFiles reports whether an operation is a function of standard input and output, which may have
+// written something before it waits.
+func (s *Functions) usesFiles(o *Step) bool {
+	return o.Op == event.OpCustom && slices.Contains(s.Files, o.Object)
+}
+
 // exitEntityOf returns the entity for the exit of a thread.
 func exitEntityOf(t arch.ThreadID) entity { return entity{kind: exitEntity, id: event.ObjectID(t)} }
 

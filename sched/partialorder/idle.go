@@ -1,9 +1,12 @@
 package partialorder
 
 import (
+	"fmt"
 	"slices"
+	"syscall"
 
 	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/guest/linux"
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/sched"
 	"github.com/heddle-dmt/heddle/sched/follow"
@@ -137,15 +140,55 @@ func (f *Replayer) endKernelWaits(g *sched.Gate) {
 			continue
 		}
 		kind := sched.Rouse
-		if steps := f.logOf(n).Steps; len(t.open) == 0 || t.position < len(steps) && hasTimedOut(&steps[t.position]) {
+		if steps := f.logOf(n).Steps; len(t.open) == 0 || t.position < len(steps) && steps[t.position].hasTimedOut() {
 			kind = sched.Expire
 		}
 		g.Affect(sched.Effect{Kind: kind, Thread: t.id})
 	}
 }
 
-func hasTimedOut(s *Step) bool {
-	return follow.TimedOut(&event.Operation{Op: s.Op, Result: int64(s.Result)})
+// hasTimedOut reports whether the wait of a step has ended because its time was up.
+func (s *Step) hasTimedOut() bool {
+	if s.Kind != CalledStep {
+		return follow.TimedOut(&event.Operation{Op: s.Op, Result: int64(s.Result)})
+	}
+	if linux.Has(s.Number, linux.Polls) {
+		return s.Result == 0
+	}
+	return s.Result == linux.Failure(syscall.EAGAIN) || s.Result == linux.Failure(syscall.ETIMEDOUT)
+}
+
+// passWait completes the part of a system call before a wait.
+func (f *Replayer) passWait(n int, o *openStep) {
+	if (o.Kind == CallStep || o.Kind == CalledStep) && o.index >= 0 && !f.threads[n].diverged && f.logOf(n).Steps[o.index].Waits {
+		f.advanceClock(n, o.index+1)
+		o.Step, o.index = o.remainder(), -1
+	}
+}
+
+// expireWait is endWait if it is the thread's turn.
+func (f *Replayer) expireWait(g *sched.Gate, n int) {
+	t, steps := f.threads[n], f.logOf(n).Steps
+	if t.diverged || len(t.open) == 0 || t.position >= len(steps) {
+		return
+	}
+	o, s := &t.open[len(t.open)-1], &steps[t.position]
+	if o.Kind == CalledStep && o.index < 0 && s.matches(&o.Step) && f.isEligible(s) {
+		s.endWait(g, t.id)
+	}
+}
+
+// endWait ends the wait of a thread in a system call if its time was up in the first replica, if a
+// signal made the call fail, or if the thread waited again: it may have moved some data before.
+func (s *Step) endWait(g *sched.Gate, t arch.ThreadID) {
+	switch {
+	case s.Waits:
+		g.Affect(sched.Effect{Kind: sched.Rouse, Thread: t})
+	case s.Result == linux.Failure(syscall.EINTR):
+		g.Affect(sched.Effect{Kind: sched.Interrupt, Thread: t})
+	case s.hasTimedOut():
+		g.Affect(sched.Effect{Kind: sched.Expire, Thread: t})
+	}
 }
 
 // forceDivergence marks a thread as diverged that waits for an event that does not happen. It
@@ -163,15 +206,19 @@ func (f *Replayer) forceDivergence(g *sched.Gate) bool {
 	return false
 }
 
-// IsIncomplete reports whether a thread has done fewer steps than in the first replica.
-func (f *Replayer) IsIncomplete() bool {
+// Missing names the first step that a thread has not done and did in the first replica; it is empty if there
+// is none.
+func (f *Replayer) Missing() string {
 	for n := range f.order.Threads {
-		steps := f.order.Threads[n].Steps
-		if n >= len(f.threads) && len(steps) > 0 || n < len(f.threads) && f.threads[n].position < len(steps) {
-			return true
+		l, done := &f.order.Threads[n], 0
+		if n < len(f.threads) {
+			done = f.threads[n].position
+		}
+		if done < len(l.Steps) {
+			return fmt.Sprintf("thread %d has not done its step %d: %s", l.ID, done, l.Steps[done].String())
 		}
 	}
-	return false
+	return ""
 }
 
 // ThreadStates returns the states of the threads at the end of the epoch.
@@ -180,7 +227,7 @@ func (f *Replayer) ThreadStates() (list []ThreadState) {
 		if !t.state.isAlive() {
 			continue
 		}
-		s := ThreadState{ID: t.id, Name: t.name, Held: t.state.isHeld(), Woken: t.state.isAfterWait(), Next: t.next, Exits: t.exiting}
+		s := ThreadState{ID: t.id, Name: t.name, Held: t.state.isHeld(), Woken: t.state.isAfterWait(), Next: t.next, Exits: t.exiting, Process: t.process}
 		for i := range t.open {
 			s.Within = append(s.Within, t.open[i].remainder())
 		}

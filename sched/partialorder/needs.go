@@ -5,7 +5,7 @@ import "github.com/heddle-dmt/heddle/sched"
 // Needs implements Controller.
 func (r *Recorder) Needs() sched.Needs {
 	return sched.Needs{
-		Signals: true, HandlerReturns: true, Kills: true, Atomics: true,
+		Signals: true, HandlerReturns: true, Kills: true, Atomics: true, CallWakes: true,
 		MayRun: true, SignalHolds: true, WholeOperations: true,
 	}
 }
@@ -27,7 +27,7 @@ func (r *Recorder) Observe(g *sched.Gate, e sched.ThreadEvent) {
 // Needs implements Controller.
 func (f *Replayer) Needs() sched.Needs {
 	return sched.Needs{
-		Signals: true, HandlerReturns: true, Atomics: true,
+		Signals: true, HandlerReturns: true, Atomics: true, CallWakes: true,
 		MayRun: true, SignalHolds: true, Stops: true,
 	}
 }

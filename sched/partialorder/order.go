@@ -16,6 +16,8 @@ type ThreadState struct {
 	Within      []Step
 	// Exits reports that no other thread may detach it any more.
 	Exits bool
+	// Process identifies its process: threads of one process have the same.
+	Process arch.ThreadID
 }
 
 // ThreadLog is the part of an Order that one thread contributes.
@@ -29,6 +31,8 @@ type ThreadLog struct {
 	EndsInStep bool
 	// EndsHeld reports that the thread is held at the end of the epoch, before its next step.
 	EndsHeld bool
+	// Process is that of its ThreadState.
+	Process arch.ThreadID
 }
 
 // Order is the partial order of the synchronization operations and system calls of an epoch (Frost

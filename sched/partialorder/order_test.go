@@ -183,7 +183,7 @@ func TestReplayKeepsTheOrder(t *testing.T) {
 			t.Errorf("thread %d continues after its last step", id)
 		}
 	}
-	if !f.Idle(&p.gate, false) || f.Diverged() != "" || f.IsIncomplete() {
+	if !f.Idle(&p.gate, false) || f.Diverged() != "" || f.Missing() != "" {
 		t.Errorf("the replay has not ended as recorded: %q", f.Diverged())
 	}
 }

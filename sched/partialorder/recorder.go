@@ -23,7 +23,7 @@ type Recorder struct {
 	threads       []*recordedThread // in the order in which they started, including ended ones
 	byID          map[arch.ThreadID]int
 	entities      map[entityKey]*entityState
-	births        map[arch.ThreadID][]uint32
+	births        map[arch.ThreadID]birth
 	waiting       []int // threads that wait for an entity, the first one first
 	constraints   [][2]int
 	closing       bool
@@ -61,13 +61,15 @@ func (x *entityState) isBusyFor(n int, shares bool) bool {
 
 // recordedThread is a thread of the epoch.
 type recordedThread struct {
-	id    arch.ThreadID
-	name  string
-	state threadState
-	clock []uint32
-	steps []Step
-	open  []openStep // steps under way, from the outermost to the innermost
-	next  Step       // the step that it is about to begin, if it is held or queued
+	id   arch.ThreadID
+	name string
+	// process identifies its process.
+	process arch.ThreadID
+	state   threadState
+	clock   []uint32
+	steps   []Step
+	open    []openStep // steps under way, from the outermost to the innermost
+	next    Step       // the step that it is about to begin, if it is held or queued
 	// unordered counts its system calls without a place in the order since its last step.
 	unordered int
 	// The thread's instructions at the end of its last step, and before the call or operation that it
@@ -102,11 +104,11 @@ type cancelProgress struct {
 func NewRecorder(shared *Functions, begin []ThreadState) *Recorder {
 	r := &Recorder{
 		functions: shared, start: begin, byID: map[arch.ThreadID]int{}, entities: map[entityKey]*entityState{},
-		births: map[arch.ThreadID][]uint32{}, cancellations: map[arch.ThreadID]stepPlace{},
+		births: map[arch.ThreadID]birth{}, cancellations: map[arch.ThreadID]stepPlace{},
 	}
 	for i := range begin {
 		s := &begin[i]
-		t := &recordedThread{id: s.ID, name: s.Name, state: s.kind(), next: s.Next}
+		t := &recordedThread{id: s.ID, name: s.Name, process: s.Process, state: s.kind(), next: s.Next}
 		for j, w := range s.Within {
 			o := openStep{Step: w, index: -1, blocked: j == len(s.Within)-1 && (!s.Held || s.Woken)}
 			o.blocked = o.blocked || j < len(s.Within)-1 && s.Within[j+1].Kind == HandlerStep
@@ -181,7 +183,7 @@ func (r *Recorder) Ask(g *sched.Gate, v *sched.SyncPoint) bool {
 	}
 	switch v.Kind {
 	case sched.AtStart:
-		t.clock = r.births[v.Thread]
+		t.clock = r.births[v.Thread].clock
 		return r.reachStep(n, Step{Kind: StartStep})
 	case sched.AtEnter:
 		if follow.Transparent(v.Sync.Op) {
@@ -219,17 +221,28 @@ func (r *Recorder) numberOf(v *sched.SyncPoint) int {
 	if !ok {
 		n = len(r.threads)
 		r.byID[v.Thread] = n
-		r.threads = append(r.threads, &recordedThread{id: v.Thread, name: v.Name})
+		r.threads = append(r.threads, &recordedThread{id: v.Thread, name: v.Name, process: r.births[v.Thread].process})
 	}
 	return n
 }
 
-// NoteBirth is called when a thread has created another, whose start comes after all steps of its
-// creator so far.
-func (r *Recorder) NoteBirth(id, maker arch.ThreadID) {
+// birth is the creation of a thread.
+type birth struct {
+	clock   []uint32
+	process arch.ThreadID
+}
+
+// NoteBirth is called when a thread has created another, of its own process or of a new one. The
+// start of the new thread comes after all steps of its creator so far.
+func (r *Recorder) NoteBirth(id, maker arch.ThreadID, newProcess bool) {
+	b := birth{process: id}
 	if n, ok := r.byID[maker]; ok {
-		r.births[id] = r.threads[n].clock
+		b.clock = r.threads[n].clock
+		if !newProcess {
+			b.process = r.threads[n].process
+		}
 	}
+	r.births[id] = b
 }
 
 // reachStep decides whether a thread may begin a step.
@@ -443,6 +456,24 @@ func (r *Recorder) Called(g *sched.Gate, id arch.ThreadID, result uint64) {
 	}
 }
 
+// NoteTime records the kernel's time in ns at the end of a system call, in the step of which the call is.
+func (r *Recorder) NoteTime(id arch.ThreadID, number uint64, now int64) {
+	n, ok := r.byID[id]
+	if !ok {
+		return
+	}
+	t := r.threads[n]
+	if k := len(t.open); k > 0 && !inCall(t.open) {
+		if i := t.open[k-1].index; i >= 0 {
+			t.steps[i].Time = now
+		}
+		return
+	}
+	if k := len(t.steps); k > 0 && t.steps[k-1].Kind == CallStep && t.steps[k-1].Number == number {
+		t.steps[k-1].Time = now
+	}
+}
+
 // NoteWrites records the writes of the system call that a thread has just completed, if the call is
 // time-dependent or was interrupted.
 func (r *Recorder) NoteWrites(id arch.ThreadID, number uint64, writes []event.Write) {
@@ -485,6 +516,15 @@ func (r *Recorder) Blocked(g *sched.Gate, id arch.ThreadID, inside bool) {
 	if o.Kind == BeginStep && !o.beginDone {
 		r.completeStep(n, o)
 		o.beginDone = true
+	}
+	if o.Kind == WholeStep && r.functions.usesFiles(&o.Step) {
+		r.splitOperation(n, o)
+	}
+	if inCall(t.open) {
+		t.reserveStep(o)
+		t.steps[o.index].Waits = true
+		r.completeStep(n, o)
+		o.Step, o.index = o.remainder(), -1
 	}
 	o.blocked = true
 	r.releaseAll(g, n, o.entities)

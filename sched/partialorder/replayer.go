@@ -57,6 +57,7 @@ type replayedThread struct {
 	// The thread's instructions at the end of its last step, and before the call or operation that
 	// it is in. RestartsCall reports that the call is restarted.
 	lastStepAt, issuedAt        uint64
+	process                     arch.ThreadID // ThreadState.Process
 	entersHandler, restartsCall bool
 	pendingWrites               []event.Write // of the call that a signal ends
 }
@@ -70,7 +71,7 @@ func NewReplayer(shared *Functions, order *Order) *Replayer {
 	f.cancelTargets = order.cancelTargets()
 	for i := range order.Begin {
 		s := &order.Begin[i]
-		t := &replayedThread{id: s.ID, name: s.Name, state: s.kind(), next: s.Next, exiting: s.Exits}
+		t := &replayedThread{id: s.ID, name: s.Name, state: s.kind(), next: s.Next, exiting: s.Exits, process: s.Process}
 		for _, w := range s.Within {
 			t.open = append(t.open, openStep{Step: w, index: -1})
 		}
@@ -182,7 +183,7 @@ func (f *Replayer) numberOf(v *sched.SyncPoint) int {
 	for n >= len(f.threads) {
 		f.threads = append(f.threads, &replayedThread{state: notStarted})
 	}
-	f.threads[n] = &replayedThread{id: v.Thread, name: v.Name}
+	f.threads[n] = &replayedThread{id: v.Thread, name: v.Name, process: f.logOf(n).Process}
 	f.byID[v.Thread] = n
 	if n >= len(f.order.Threads) {
 		f.divergeAt(n, "a thread that was not there")
@@ -301,6 +302,7 @@ func (f *Replayer) beginStep(g *sched.Gate, n int) {
 	t.unordered = 0
 	t.extraSteps = max(0, t.extraSteps-1)
 	f.uses.add(&t.next)
+	f.showTime(g, n)
 	o := openStep{Step: t.next, index: -1}
 	if t.extraLock == 0 {
 		o.index = t.position
@@ -311,13 +313,25 @@ func (f *Replayer) beginStep(g *sched.Gate, n int) {
 		f.advanceClock(n, o.index+1)
 		return
 	case t.diverged:
-	case o.Kind == CallStep && o.index >= 0 && (IsTimeDependent(o.Number) || f.logOf(n).Steps[o.index].Interrupted):
+	case o.Kind == CallStep && o.index >= 0 && f.logOf(n).Steps[o.index].isAnswered():
 		s := &f.logOf(n).Steps[o.index]
 		g.Affect(sched.Effect{Kind: sched.Answer, Thread: t.id, Result: s.Result, Writes: s.Writes})
 	case follow.EnclosesOperations(o.Op):
 		o.beginDone, o.beginPending = true, true
 	}
 	t.open = append(t.open, o)
+}
+
+// showTime has the step that a thread begins leave the time stamps that it left in the first replica.
+func (f *Replayer) showTime(g *sched.Gate, n int) {
+	t := f.threads[n]
+	e := sched.Effect{Kind: sched.ShowTime, Thread: t.id}
+	if !t.diverged && t.extraLock == 0 {
+		if e.Result = uint64(f.logOf(n).Steps[t.position].Time); e.Result == 0 {
+			return
+		}
+	}
+	g.Affect(e)
 }
 
 // Called implements Controller.
@@ -334,9 +348,13 @@ func (f *Replayer) Called(g *sched.Gate, id arch.ThreadID, result uint64) {
 	}
 	t.lastStepAt = t.issuedAt
 	o := &t.open[len(t.open)-1]
-	if o.index < 0 && !t.diverged && t.position < len(f.logOf(n).Steps) && f.logOf(n).Steps[t.position].matches(&o.Step) {
+	f.passWait(n, o)
+	for o.index < 0 && !t.diverged && t.position < len(f.logOf(n).Steps) && f.logOf(n).Steps[t.position].matches(&o.Step) {
 		o.index = t.position
 		t.position++
+		f.passWait(n, o)
+	}
+	if o.Kind == CalledStep && o.index >= 0 && !t.diverged {
 		t.pendingWrites = f.logOf(n).Steps[o.index].Writes
 		f.overwriteMemory(g, n)
 	}
@@ -344,7 +362,7 @@ func (f *Replayer) Called(g *sched.Gate, id arch.ThreadID, result uint64) {
 }
 
 // Blocked implements Controller.
-func (f *Replayer) Blocked(_ *sched.Gate, id arch.ThreadID, inside bool) {
+func (f *Replayer) Blocked(g *sched.Gate, id arch.ThreadID, inside bool) {
 	n, ok := f.byID[id]
 	if !ok {
 		return
@@ -361,12 +379,18 @@ func (f *Replayer) Blocked(_ *sched.Gate, id arch.ThreadID, inside bool) {
 	if len(t.open) == 0 {
 		return
 	}
-	if o := &t.open[len(t.open)-1]; o.Kind == BeginStep && !o.beginDone {
+	o := &t.open[len(t.open)-1]
+	if o.Kind == BeginStep && !o.beginDone {
 		o.beginDone = true
 		if o.index >= 0 {
 			f.advanceClock(n, o.index+1)
 		}
 	}
+	f.passWait(n, o)
+	if o.Kind == CalledStep && o.index >= 0 && !t.diverged {
+		f.logOf(n).Steps[o.index].endWait(g, t.id)
+	}
+	f.expireWait(g, n)
 }
 
 // Exited implements Controller.
@@ -400,6 +424,9 @@ func (f *Replayer) releaseIfReady(g *sched.Gate, n int) {
 	if (t.state == blocked || t.state == heldAfterWait) && f.nextIsSignal(n, true) {
 		f.deliverWhileWaiting(g, n)
 		return
+	}
+	if t.state == blocked {
+		f.expireWait(g, n)
 	}
 	if !t.state.isHeld() || t.epochOver {
 		return

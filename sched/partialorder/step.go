@@ -2,6 +2,7 @@ package partialorder
 
 import (
 	"fmt"
+	"syscall"
 
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/guest/linux"
@@ -22,7 +23,8 @@ const (
 	// EndStep in the next epoch.
 	BeginStep
 	EndStep
-	// CallStep is a system call, and CalledStep the rest of a system call in which an epoch ended.
+	// CallStep is a system call, to its end or until the thread waits, and CalledStep the rest, or the part to
+	// the next wait.
 	CallStep
 	CalledStep
 	// StartStep is before a new thread's first instruction.
@@ -57,6 +59,11 @@ type Step struct {
 	// operation has a separate begin step because a signal has arrived in its wait.
 	Place                      uint64
 	Within, Interrupted, Split bool
+	// Waits reports that the step ends with a wait in the system call, whose rest is a CalledStep.
+	Waits bool
+	// Time is the kernel's time, in ns, at the end of the system call or of the last one in the operation:
+	// that of the time stamps of files.
+	Time int64
 	// MeetingStep is, for a cancellation, one more than the index of the step before which
 	// MeetingThread must be, which is its signal; 0: there is no such step.
 	MeetingStep, MeetingThread int
@@ -110,6 +117,12 @@ func stepOfCall(v *sched.SyncPoint) Step {
 	x := Step{Kind: CallStep, Number: e.Number, entities: entitiesOfCall(e.Number, v.File)}
 	copy(x.Args[:linux.Arity(e.Number)], e.Args[:])
 	return x
+}
+
+// isAnswered reports whether the result of a system call is that of the first replica: it depends on
+// the time, or a signal has ended the call.
+func (s *Step) isAnswered() bool {
+	return IsTimeDependent(s.Number) || s.Interrupted || !s.Waits && s.Result == linux.Failure(syscall.EINTR)
 }
 
 // isUnordered reports whether a step has no place in the order.

@@ -70,7 +70,7 @@ func (f *Follower) RunEpochParallel(ctx context.Context, from *Checkpoint, first
 	f.goToCheckpoint(from, first.level)
 	e := f.beginRun(from, o)
 	m := e.m
-	m.IgnoreFutexTimeouts(true)
+	m.IgnoreTimeouts(true)
 	m.HoldPresentSignals(true)
 	for core := range m.Cluster().Cores() {
 		m.Cluster().Lift(arch.CoreID(core), e.began)
@@ -96,8 +96,8 @@ func (f *Follower) RunEpochParallel(ctx context.Context, from *Checkpoint, first
 		return nil, err
 	}
 	x.Diverged, x.BenignDivergence = o.Diverged(), o.BenignDivergence()
-	if x.Diverged == "" && x.Failed == "" && o.IsIncomplete() {
-		x.Diverged = "a thread has done less"
+	if x.Diverged == "" && x.Failed == "" {
+		x.Diverged = o.Missing()
 	}
 	x.End.byOrder = true
 	x.Cycles = cycles
@@ -136,7 +136,7 @@ func (e *epochRun) deadlocks() bool {
 	if !e.waitsForEver() {
 		return false
 	}
-	e.m.IgnoreFutexTimeouts(false) // every thread that waits looks at its timeout
+	e.m.IgnoreTimeouts(false) // every thread that waits looks at its timeout
 	e.m.HoldPresentSignals(false)
 	for range mostIdle {
 		if e.m.Cluster().Runnable() == 0 {

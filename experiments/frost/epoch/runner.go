@@ -314,7 +314,7 @@ func (r *Runner) RunThreadParallel(ctx context.Context, from *Checkpoint, o Epoc
 	e := r.beginRun(from, rec)
 	m := e.m
 	if from.byOrder {
-		m.IgnoreFutexTimeouts(false)
+		m.IgnoreTimeouts(false)
 		m.HoldPresentSignals(false)
 	}
 	if len(o.Priority) > 0 {

@@ -158,6 +158,9 @@ func (t *tap) sumOutput(task *kernel.Task, e *event.Syscall) {
 // Return implements recorder.Recording.
 func (t *tap) Return(_ *recorder.Recorder, task *kernel.Task, e *event.Syscall) {
 	interrupted := int64(e.Result) == -int64(unix.EINTR)
+	if t.recorder != nil {
+		t.recorder.NoteTime(e.Thread, e.Number, t.m.Kernel().Now())
+	}
 	if t.recorder != nil && (partialorder.IsTimeDependent(e.Number) || interrupted) && !t.m.InOperation(e.Thread) {
 		t.recorder.NoteWrites(e.Thread, e.Number, readAnswers(task, e))
 	}
@@ -181,9 +184,10 @@ func readAnswers(task *kernel.Task, e *event.Syscall) (list []event.Write) {
 }
 
 // Start implements recorder.Recording.
-func (t *tap) Start(_ *recorder.Recorder, _ *kernel.Task, e *event.Start) {
+func (t *tap) Start(_ *recorder.Recorder, task *kernel.Task, e *event.Start) {
 	if t.recorder != nil {
-		t.recorder.NoteBirth(e.Thread, e.Parent)
+		maker := t.m.Kernel().Task(e.Parent)
+		t.recorder.NoteBirth(e.Thread, e.Parent, maker == nil || maker.Process() != task.Process())
 	}
 }
 
