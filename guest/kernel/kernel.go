@@ -27,6 +27,7 @@ import (
 	"github.com/heddle-dmt/heddle/guest/inotify"
 	"github.com/heddle-dmt/heddle/guest/kmem"
 	"github.com/heddle-dmt/heddle/guest/pipe"
+	"github.com/heddle-dmt/heddle/guest/requests"
 	"github.com/heddle-dmt/heddle/guest/sock"
 	"github.com/heddle-dmt/heddle/guest/vfs"
 	"github.com/heddle-dmt/heddle/guest/wait"
@@ -72,7 +73,8 @@ type Config struct {
 	EpochNS       int64 // the real-time clock at the start of the run
 	UnknownENOSYS bool
 	RandomLayout  bool
-	MaxMemory     uint64 // bytes
+	MaxMemory     uint64   // bytes
+	Requests      []uint16 // TCP ports whose requests are observed
 }
 
 // Kernel is the state of the guest's Linux.
@@ -149,6 +151,9 @@ func New(cpu CPU, ram *mem.RAM, fs *vfs.FS, sched Scheduler, observer Observer, 
 	k.pipes.Memory = k.memory
 	k.ipc = k.newIPC()
 	k.inotify = inotify.New(k.memory)
+	if len(config.Requests) > 0 {
+		k.net.Observe(requests.NewLog(config.Requests, k))
+	}
 	return k
 }
 
@@ -171,6 +176,17 @@ func (k *Kernel) Network() *sock.Stack { return k.net }
 
 // Now is the monotonic clock in nanoseconds since the start of the run.
 func (k *Kernel) Now() int64 { return k.now }
+
+// CommandOf is the name of a process's main thread (comm), or empty if there is no such process.
+func (k *Kernel) CommandOf(pid int32) string {
+	if t := k.tasks.At(arch.ThreadID(pid)); t != nil {
+		return t.name
+	}
+	if p := k.processes[pid]; p != nil {
+		return p.name
+	}
+	return ""
+}
 
 // RealtimeNS is the real-time clock in nanoseconds since 1970.
 func (k *Kernel) RealtimeNS() int64 { return k.realtimeBase() + k.override.Clock(k.now) }

@@ -82,6 +82,7 @@ func (s *Socket) Accept(nonblock bool) (*Socket, unix.Errno) {
 	n := s.accepts[0]
 	s.accepts[0] = nil
 	s.accepts = s.accepts[1:]
+	n.noteAccept()
 	s.admitWaiting()
 	s.space.Wake(wait.AnyEvent)
 	return n, 0

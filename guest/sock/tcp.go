@@ -155,6 +155,7 @@ func (s *Socket) admitWaiting() {
 				x.opts.sendBuffer = connectedSend
 			}
 		}
+		s.stack.noteOpen(n, o)
 		if n.shut = s.shut; n.shut&shutWrite != 0 {
 			n.sendEnd()
 		}
@@ -167,6 +168,7 @@ func (s *Socket) admitWaiting() {
 // endConnection ends a connection (tcp_done): both halves are shut, and a port that the
 // program did not choose is free again.
 func (s *Socket) endConnection() {
+	s.noteEnd()
 	s.state = idle
 	s.shut = shutBoth
 	if !s.portLocked || s.closed {
@@ -273,6 +275,7 @@ func (s *Socket) tcpWrite(out *Outgoing) (int, unix.Errno) {
 		o.appendBytes(part)
 	}
 	if n > 0 {
+		s.noteSent(n)
 		o.queue.Wake(unix.EPOLLIN | unix.EPOLLRDNORM | unix.EPOLLRDBAND | unix.EPOLLPRI)
 	}
 	return n, 0
@@ -301,6 +304,9 @@ func (s *Socket) tcpRead(in *Incoming) unix.Errno {
 		errno := s.readTCP(in)
 		if full && s.peer.isWriteable() {
 			s.peer.queue.Wake(unix.EPOLLOUT | unix.EPOLLWRNORM)
+		}
+		if in.N > 0 && !in.Peek {
+			s.noteRead()
 		}
 		if errno != unix.EAGAIN {
 			return errno
@@ -412,6 +418,7 @@ func (s *Socket) tcpDisconnect() {
 // tcpClose ends a TCP socket. Unread data, or a linger time of zero, resets the
 // connection.
 func (s *Socket) tcpClose() {
+	s.noteEnd()
 	s.closed = true
 	switch {
 	case s.state == listening:

@@ -1,13 +1,13 @@
 package machine
 
 import (
-	"errors"
 	"fmt"
 	"io"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/internal/errname"
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/recorder/trace"
 )
@@ -16,41 +16,9 @@ import (
 // first Bytes bytes pass, and every read or write after them fails. It is an input of
 // the run, like the bytes of standard input.
 type StreamFault struct {
-	FD    int       `json:"fd"` // 0, 1 or 2
-	Bytes int64     `json:"bytes"`
-	Errno ErrnoName `json:"errno"`
-}
-
-// ErrnoName is an errno whose text form is its name, such as ENOSPC.
-type ErrnoName unix.Errno
-
-func (e ErrnoName) String() string { return unix.ErrnoName(unix.Errno(e)) }
-
-// MarshalText implements encoding.TextMarshaler.
-func (e ErrnoName) MarshalText() ([]byte, error) { return []byte(e.String()), nil }
-
-// UnmarshalText implements encoding.TextUnmarshaler.
-func (e *ErrnoName) UnmarshalText(text []byte) error {
-	for n := unix.Errno(1); n <= lastErrno; n++ {
-		if unix.ErrnoName(n) == string(text) {
-			*e = ErrnoName(n)
-			return nil
-		}
-	}
-	return errOption.New("errno", fmt.Sprintf("%q", text), "a name of errno(3)")
-}
-
-// lastErrno is the greatest errno of Linux.
-const lastErrno = unix.EHWPOISON
-
-// hostErrno returns the errno of a failure on the host. It is EIO for an error without an errno,
-// and for an errno that asks for the call to be repeated, which would never end.
-func hostErrno(err error) ErrnoName {
-	var errno unix.Errno
-	if errors.As(err, &errno) && errno != unix.EAGAIN && errno != unix.EINTR {
-		return ErrnoName(errno)
-	}
-	return ErrnoName(unix.EIO)
+	FD    int          `json:"fd"` // 0, 1 or 2
+	Bytes int64        `json:"bytes"`
+	Errno errname.Name `json:"errno"`
 }
 
 // hostSide is where the machine meets the host: the streams and logs that it
@@ -106,7 +74,7 @@ func (h *hostSide) writeStream(fd int, p []byte, at int64) (int, unix.Errno) {
 	case h.fixed || f != nil:
 		h.keepOutputError(err)
 	default:
-		h.faults[fd] = &StreamFault{FD: fd, Bytes: end, Errno: hostErrno(err)}
+		h.faults[fd] = &StreamFault{FD: fd, Bytes: end, Errno: errname.OfHost(err)}
 		taken = taken[:from+int64(n)]
 	}
 	if len(taken) == len(p) {
@@ -191,7 +159,7 @@ func recordedFaults(r *trace.Reader) (list []StreamFault, err error) {
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, StreamFault{int(e.FD), int64(e.Bytes), ErrnoName(e.Errno)})
+		list = append(list, StreamFault{int(e.FD), int64(e.Bytes), errname.Name(e.Errno)})
 	}
 	return list, nil
 }
@@ -227,7 +195,7 @@ func (s *stdinTap) Read(p []byte) (int, error) {
 		s.host.keepError(err)
 		return n, unix.EIO
 	}
-	s.host.faults[0] = &StreamFault{FD: 0, Bytes: s.bytes, Errno: hostErrno(err)}
+	s.host.faults[0] = &StreamFault{FD: 0, Bytes: s.bytes, Errno: errname.OfHost(err)}
 	s.host.noteSeen(0)
 	return n, unix.Errno(s.host.faults[0].Errno)
 }
