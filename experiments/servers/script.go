@@ -7,8 +7,12 @@ import (
 	"github.com/heddle-dmt/heddle/internal/shellword"
 )
 
-// readyTries is how often the script asks whether the server is ready, in steps of 0.1 s of virtual time.
-const readyTries = 1200
+// The script asks whether the server is ready quickTries times after 0.1 s of virtual time, and then slowTries times after
+// 1 s.
+const (
+	quickTries = 50
+	slowTries  = 115
+)
 
 // functions are the parts of the script that depend on the server's name alone. A server has ended when it is
 // gone or a zombie, and its status is known then.
@@ -59,8 +63,8 @@ func (s *Server) script(cores int, r *strings.Replacer) string {
 	line("until %s > ready.log 2>&1; do", s.readyCommand(r))
 	line("\tcheck_server 'before it was ready'")
 	line("\ttries=$((tries + 1))")
-	line("\t[ $tries -lt %d ] || fail 'the server was not ready after %d s of virtual time'", readyTries, readyTries/10)
-	line("\tsleep 0.1")
+	line("\t[ $tries -le %d ] || fail 'the server was not ready after %d s of virtual time'", quickTries+slowTries, quickTries/10+slowTries)
+	line("\tif [ $tries -le %d ]; then sleep 0.1; else sleep 1; fi", quickTries)
 	line("done")
 	step("load", s.Load)
 	line("timeout -k 1 %d %s > client.out 2> client.err", s.Limit, quoted(r, s.Client))
