@@ -35,10 +35,11 @@ func (s *Socket) tcpListen(*vfs.Ctx) unix.Errno {
 	if !s.reserved {
 		return s.reserveEphemeral()
 	}
-	for _, o := range s.portsOfProtocol().byPort[s.local.Port] {
-		if o != s && o.state == listening && overlaps(s, o) && !(s.opts.reusePort && o.opts.reusePort) {
-			return unix.EADDRINUSE
-		}
+	taken := func(o *Socket) bool {
+		return o != s && o.state == listening && overlaps(s, o) && !(s.opts.reusePort && o.opts.reusePort)
+	}
+	if s.portsOfProtocol().socketAt(s.local.Port, taken) != nil {
+		return unix.EADDRINUSE
 	}
 	return 0
 }
@@ -147,7 +148,7 @@ func (s *Socket) admitWaiting() {
 			addrLocked: s.addrLocked,
 		}
 		n.local.Family, n.remote.Family = uint16(s.family), uint16(s.family)
-		n.portsOfProtocol().addSocket(n)
+		n.portsOfProtocol().addEnd(n)
 		n.peer, o.peer, o.pending = o, n, nil
 		for _, x := range []*Socket{n, o} {
 			x.state = connected
