@@ -66,7 +66,10 @@ func (a *app) sayClients(result *machine.Result) {
 }
 
 // sayRequests describes the requests to the observed ports.
-func (a *app) sayRequests(result *machine.Result, ports []uint16) {
+func (a *app) sayRequests(f runFlags, result *machine.Result, ports []uint16) {
+	if f.quiet {
+		return
+	}
 	for _, port := range ports {
 		silent := true
 		for _, s := range result.Requests {

@@ -323,7 +323,7 @@ func (a *app) finish(ctx context.Context, flags *pflag.FlagSet, f runFlags, j jo
 		a.say("the schedule was left: %s", s.Reason)
 	}
 	a.sayClients(result)
-	a.sayRequests(result, j.Options.Requests)
+	a.sayRequests(f, result, j.Options.Requests)
 	a.sayRegion(f)
 	if n := len(result.OverlayFiles); n > 0 && f.export == "" && !f.quiet {
 		a.say("files that the program wrote and that were left in the overlay: %d; --export DIR keeps them", n)

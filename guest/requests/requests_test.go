@@ -161,9 +161,9 @@ func TestClientsApart(t *testing.T) {
 		got = append(got, s.String())
 	}
 	want := []string{
-		"port 80, ab: no request was answered, 0 were not",
-		"port 443, the host's clients: no request was answered, 0 were not",
-		"port 443, ab: no request was answered, 0 were not",
+		"port 80, ab: 2 connections without a request",
+		"port 443, the host's clients: 1 connections without a request",
+		"port 443, ab: 1 connections without a request",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, not %q", got, want)

@@ -43,7 +43,10 @@ type Times struct {
 
 func (s Summary) String() string {
 	client := cmp.Or(s.Client, "the host's clients")
-	if s.Requests == 0 {
+	switch {
+	case s.Requests == 0 && s.Unanswered == 0:
+		return fmt.Sprintf("port %d, %s: %d connections without a request", s.Port, client, s.Connections)
+	case s.Requests == 0:
 		return fmt.Sprintf("port %d, %s: no request was answered, %d were not", s.Port, client, s.Unanswered)
 	}
 	return fmt.Sprintf("port %d, %s: %d requests, %d without a reply, %.0f a second, response time 50 %%: %.0f us, 90 %%: %.0f us, 99 %%: %.0f us, longest %.0f us",
