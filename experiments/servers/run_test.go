@@ -45,12 +45,15 @@ func needs(t *testing.T, s *servers.Server) {
 	}
 }
 
-// jobOf is a run of the server with a number of cores and a seed.
-func jobOf(s *servers.Server, cores int, seed uint64, values map[string]string) job.Job {
+// jobOf is a run of the server with a number of cores and a seed. It begins in an empty folder, as in an experiment, and sees
+// nothing of the host's /tmp.
+func jobOf(t *testing.T, s *servers.Server, cores int, seed uint64, values map[string]string) job.Job {
+	t.Helper()
 	o := job.DefaultOptions()
 	o.Seed = seed
 	s.Configure(&o, cores)
-	o.Dir = "/"
+	o.Dir = "/experiment"
+	o.Mounts = []job.Mount{{Host: t.TempDir(), Guest: o.Dir}}
 	return job.Job{Options: o, Args: s.Args(cores, values), KeepOutput: true}
 }
 
@@ -126,7 +129,7 @@ func TestSubjects(t *testing.T) {
 			}
 			var first job.Report
 			for i := range repetitions {
-				r := spawn(t, jobOf(s, 4, 1, nil), 1+i%3)
+				r := spawn(t, jobOf(t, s, 4, 1, nil), 1+i%3)
 				if r.Result.ExitCode != 0 {
 					t.Fatalf("%s\n%s", s.Failure(r.Result, r.StderrText), r.StdoutText)
 				}
@@ -147,7 +150,7 @@ func TestSubjects(t *testing.T) {
 			checkThroughput(t, s, string(first.StdoutText), sum)
 			seen := map[string]bool{first.Result.Digest: true}
 			for seed := uint64(2); seed <= 3; seed++ {
-				r := spawn(t, jobOf(s, 4, seed, nil), 2)
+				r := spawn(t, jobOf(t, s, 4, seed, nil), 2)
 				if r.Result.ExitCode != 0 {
 					t.Fatalf("seed %d: %s", seed, s.Failure(r.Result, r.StderrText))
 				}
@@ -239,7 +242,7 @@ func TestCores(t *testing.T) {
 		{0, 2, "0-1", "0-1"},
 	} {
 		s := load(t, echo+fmt.Sprintf("client_cores: %d\n", x.clientCores), "perl", "client.pl", "a", "b", "c")
-		r := spawn(t, jobOf(s, x.cores, 1, nil), 2)
+		r := spawn(t, jobOf(t, s, x.cores, 1, nil), 2)
 		if r.Result.ExitCode != 0 {
 			t.Fatalf("%s", r.StderrText)
 		}
@@ -277,7 +280,7 @@ func TestClearEnds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := load(t, echo+x.more, append([]string{"perl", "client.pl"}, x.client...)...)
-			r := spawn(t, jobOf(s, 2, 1, nil), 2)
+			r := spawn(t, jobOf(t, s, 2, 1, nil), 2)
 			if x.want == "" {
 				if r.Result.ExitCode != 0 {
 					t.Errorf("status %d: %s", r.Result.ExitCode, r.StderrText)
@@ -297,7 +300,7 @@ func TestInterrupted(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
 	begin := time.Now()
-	r := jobOf(s, 2, 1, nil).Run(ctx, nil)
+	r := jobOf(t, s, 2, 1, nil).Run(ctx, nil)
 	if r.Failure != "" || r.Result.Outcome != machine.OutcomeInterrupted && r.Result.Outcome != machine.OutcomeTimeLimit {
 		t.Fatalf("%s %+v", r.Failure, r.Result)
 	}
@@ -327,7 +330,7 @@ func TestManyConnections(t *testing.T) {
 	s.Files = append(s.Files, servers.File{Name: "many.py", Content: many})
 	s.Replies = []string{"^right: 1000$"}
 	s.Clients = "python3"
-	r := spawn(t, jobOf(s, 4, 1, map[string]string{"size": "100", "workers": "1"}), 2)
+	r := spawn(t, jobOf(t, s, 4, 1, map[string]string{"size": "100", "workers": "1"}), 2)
 	if r.Result.ExitCode != 0 {
 		t.Fatalf("%s\n%s", r.StdoutText, r.StderrText)
 	}
@@ -343,7 +346,7 @@ func TestLargeRequest(t *testing.T) {
 redis-cli -p {port} -x set big < big && redis-cli -p {port} strlen big && redis-cli -p {port} --raw get big | cmp -n 104857600 - big && echo same`)
 	needs(t, s)
 	s.Clients, s.Replies = "redis-cli", []string{"^(\\(integer\\) )?104857600$", "^same$"}
-	r := spawn(t, jobOf(s, 4, 1, nil), 2)
+	r := spawn(t, jobOf(t, s, 4, 1, nil), 2)
 	if r.Result.ExitCode != 0 {
 		t.Fatalf("%s\n%s", r.StdoutText, r.StderrText)
 	}
@@ -364,7 +367,7 @@ s.sendall(b"GET /ind")
 print("got", s.recv(100))`)
 	needs(t, s)
 	s.Clients, s.Replies = "python3", []string{"^got b''$"}
-	r := spawn(t, jobOf(s, 2, 1, nil), 2)
+	r := spawn(t, jobOf(t, s, 2, 1, nil), 2)
 	if r.Result.ExitCode != 0 {
 		t.Fatalf("%s\n%s", r.StdoutText, r.StderrText)
 	}
