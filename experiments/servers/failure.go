@@ -9,7 +9,7 @@ import (
 )
 
 // Failure is a sentence on a run of the server that has ended with another status than 0. Its
-// script's last line on standard error says what went wrong.
+// script's last line on standard error has the reason.
 func (s *Server) Failure(r *machine.Result, stderr []byte) string {
 	lines := strings.Split(string(bytes.TrimSpace(stderr)), "\n")
 	last := lines[len(lines)-1]

@@ -100,8 +100,8 @@ var requestsOf = map[string][]string{
 }
 
 // TestSubjects: each server answers the 1,000 requests of its client rightly, as the client says (Server.Replies), with one digest
-// in repeated runs on a loaded host, and with other digests for other seeds. What the machine has measured at the
-// sockets agrees with what the client says.
+// in repeated runs on a loaded host, and with other digests for other seeds. The measured throughput
+// agrees with the client's own.
 func TestSubjects(t *testing.T) {
 	list := files(t)
 	if !everyServer() {
@@ -163,7 +163,7 @@ func TestSubjects(t *testing.T) {
 	}
 }
 
-// throughputs are what clients say about the requests in a second, before the number.
+// throughputs are the texts of clients before the number of requests in a second.
 var throughputs = map[string]string{"ab": "Requests per second:", "sysbench": "transactions:", "pgbench": "tps = "}
 
 // checkThroughput compares the throughput with the client's own, which counts its start-up as well.
@@ -376,7 +376,7 @@ print("got", s.recv(100))`)
 	}
 }
 
-// TestPackages: the packages of the files are those that make setup-servers installs.
+// TestPackages: the packages of the files are installed by make setup-servers.
 func TestPackages(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("../../internal/setup/packages.txt"))
 	if err != nil {

@@ -1,6 +1,6 @@
 // Package servers describes a server with the client that loads it, in a file, and makes of it the command of one run: a
 // shell script that starts the server, waits until it is ready, lets the client work, stops the server,
-// and says in one sentence what went wrong, if anything did.
+// and prints one sentence if anything went wrong.
 //
 // Server and client are processes of one machine. The first cores of the machine are the server's, and further ones
 // the client's: with an affinity of each process (taskset), no client takes time from
@@ -53,8 +53,8 @@ type Server struct {
 	Limit int `mapstructure:"limit"`
 	// Clients is the name of the processes whose requests are measured; the default is the client's program.
 	Clients string `mapstructure:"clients"`
-	// Replies are extended regular expressions (grep -E) that lines of the client's standard output must match: what
-	// it says when all replies were right.
+	// Replies are extended regular expressions (grep -E) that lines of the client's standard output must match, such
+	// as a count of replies that were right.
 	Replies []string `mapstructure:"replies"`
 	// Stop ends the server: the name of a signal, or a command of more words. The default is TERM.
 	Stop []string `mapstructure:"stop"`
@@ -178,7 +178,7 @@ func (s *Server) Missing() string {
 	return ""
 }
 
-// MachineCores is the number of cores of a machine whose server has so many.
+// MachineCores is the number of cores of a machine whose server has a number of them.
 func (s *Server) MachineCores(cores int) int { return cores + s.ClientCores }
 
 // Configure sets the fields of a machine's options on which the run of a server with a number of cores depends.

@@ -91,7 +91,7 @@ func TestWrongFiles(t *testing.T) {
 	}
 }
 
-// TestValues: names in braces have the server's values, or others; those that are none stay.
+// TestValues: names in braces have the server's values, or others; other words in braces stay.
 func TestValues(t *testing.T) {
 	s := load(t, `
 port: 81

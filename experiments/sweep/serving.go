@@ -33,7 +33,7 @@ func (p *Program) loadServer(dir string) error {
 	return nil
 }
 
-// checkServer returns the first field of a program that is wrong because the program is a server, or is none.
+// checkServer returns the first field of a program that is wrong because the program is a server, or has a client without a server.
 func (x *Experiment) checkServer(p Program, field string) error {
 	switch {
 	case p.server == nil && len(p.Client) > 0:
@@ -121,7 +121,7 @@ var requestMeasures = []measure{
 	requestMeasure("service_max", "us", false, func(s requests.Summary) float64 { return s.Service.Max }),
 }
 
-// usualRequestMeasures are those that a table has unless it names others.
+// usualRequestMeasures are in a table that names no others.
 var usualRequestMeasures = []string{"requests", "throughput", "response_p50", "response_p90", "response_p99", "response_max"}
 
 func requestMeasure(name, unit string, whole bool, of func(requests.Summary) float64) measure {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// echoServer is the file of a server in Perl that answers each line of its clients, and a client that sends so many.
+// echoServer is the file of a server in Perl that answers each line of its clients, and a client that sends a number of them.
 const echoServer = `
 port: 9000
 values: {lines: "5", word: hello}

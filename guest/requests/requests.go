@@ -4,9 +4,9 @@
 // A request is an exchange on a TCP connection to an observed port: bytes of the client, and the bytes that
 // the server writes after it has read from them. It begins when its first byte arrives at the server's
 // socket, and ends with the last byte of the reply. Bytes that arrive after the server has begun to reply
-// belong to the next request; those that arrive before do not, so that requests that a client sends
-// without waiting for replies (pipelining) count as one. What a server writes on a connection before the client has sent
-// anything, such as the greeting of MariaDB, is part of no request. The package knows no protocol:
+// belong to the next request; bytes that arrive before do not, so that requests that a client sends
+// without waiting for replies (pipelining) count as one. Bytes that a server writes on a connection before the client has sent
+// any, such as the greeting of MariaDB, is part of no request. The package knows no protocol:
 // replies are counted and not judged.
 //
 // guest/sock reports the events to a Log, which is plain data: it is copied with the guest's kernel. A Log has no effect
@@ -18,7 +18,7 @@ import "slices"
 // Never is the time of an event that has not happened.
 const Never = -1
 
-// Guest is what a Log asks of the guest's kernel.
+// Guest is the guest's kernel, as a Log needs it.
 type Guest interface {
 	// Now is the virtual time in ns since the start of the run.
 	Now() int64

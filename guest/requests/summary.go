@@ -12,7 +12,7 @@ type Summary struct {
 	// host.
 	Port   uint16 `json:"port"`
 	Client string `json:"client"`
-	// Connections counts the clients' connections, and Refused those that the server never accepted.
+	// Connections counts the clients' connections, and Refused how many the server never accepted.
 	Connections int `json:"connections"`
 	Refused     int `json:"refused"`
 	// Requests counts requests with a reply, and Unanswered those without.
@@ -85,7 +85,7 @@ func (l *Log) Summarize() (list []Summary) {
 	return list
 }
 
-// group is what the requests of a Summary have in common.
+// group is a port and a program of clients.
 type group struct {
 	port   uint16
 	client string

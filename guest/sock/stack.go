@@ -131,7 +131,7 @@ type Socket struct {
 	owner     Cred // the creator of the socket, or of its listener
 	peerOwner Cred
 	reserved  bool // has a port in the table
-	place     int  // among the ends of its port, from 1; 0: it is none of them
+	place     int  // among the ends of its port, from 1; 0: it is not among them
 	observed  int  // TCP: the number of the server's end of a connection in Stack.requests, from 1
 
 	opts options

@@ -44,7 +44,7 @@ func readServerScripts(t *testing.T) map[string]serverScript {
 	scripts := map[string]serverScript{}
 	for _, section := range strings.Split(string(text), "\n## ")[1:] {
 		if !strings.Contains(section, "-- sh script.sh\n") {
-			continue // other packages test what these say
+			continue // the subjects of other packages' tests
 		}
 		m := serverSection.FindStringSubmatch(section)
 		if m == nil {

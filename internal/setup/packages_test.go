@@ -383,7 +383,7 @@ const (
 	slurmTest    = moduleRoot + "/experiments/slurm/slurm_test.go"
 )
 
-// moveTo checks what the files whose paths begin so use against the packages for a purpose of their own, and removes it.
+// moveTo checks the uses of files whose paths begin with a text against the packages for a purpose of their own, and removes it.
 func (u uses) moveTo(t *testing.T, in installed, file, purpose string) {
 	own := uses{}
 	for path, by := range u {
