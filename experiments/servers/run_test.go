@@ -51,7 +51,7 @@ func jobOf(t *testing.T, s *servers.Server, cores int, seed uint64, values map[s
 	t.Helper()
 	o := job.DefaultOptions()
 	o.Seed = seed
-	s.Configure(&o, cores)
+	o.Cores, o.Requests = s.MachineCores(cores), []uint16{s.Port}
 	o.Dir = "/experiment"
 	o.Mounts = []job.Mount{{Host: t.TempDir(), Guest: o.Dir}}
 	return job.Job{Options: o, Args: s.Args(cores, values), KeepOutput: true}

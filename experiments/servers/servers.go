@@ -9,7 +9,6 @@ package servers
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"regexp"
@@ -18,7 +17,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/heddle-dmt/heddle/internal/job"
 	"github.com/heddle-dmt/heddle/internal/shellword"
 	"github.com/heddle-dmt/heddle/internal/yamlfile"
 )
@@ -97,24 +95,22 @@ func Load(path string, client ...string) (*Server, error) {
 	if s.Clients == "" && len(s.Client) > 0 {
 		s.Clients = filepath.Base(s.Client[0])
 	}
-	err = s.check()
-	var wrong *job.FieldError
-	if errors.As(err, &wrong) {
-		return nil, file.Wrong(wrong.Field, wrong.Found, wrong.Allowed)
+	if err := s.check(file); err != nil {
+		return nil, err
 	}
-	return s, err
+	return s, nil
 }
 
 // maxCommand is the length of a process's name (comm).
 const maxCommand = 15
 
-// check returns the first field that is wrong.
-func (s *Server) check() error {
+// check returns an error about the first field of the file that is wrong.
+func (s *Server) check(file *yamlfile.File) error {
 	wrong := func(field string, found any, allowed string) error {
 		if text, ok := found.(string); ok {
 			found = strconv.Quote(text)
 		}
-		return &job.FieldError{Field: field, Found: found, Allowed: allowed}
+		return file.Wrong(field, found, allowed)
 	}
 	switch {
 	case s.Port == 0:
@@ -180,14 +176,6 @@ func (s *Server) Missing() string {
 
 // MachineCores is the number of cores of a machine whose server has a number of them.
 func (s *Server) MachineCores(cores int) int { return cores + s.ClientCores }
-
-// Configure sets the fields of a machine's options on which the run of a server with a number of cores depends.
-func (s *Server) Configure(o *job.Options, cores int) {
-	o.Cores = s.MachineCores(cores)
-	if !slices.Contains(o.Requests, s.Port) {
-		o.Requests = append(slices.Clone(o.Requests), s.Port)
-	}
-}
 
 // Args is the command of a run in which the server has a number of cores. Values take the place of the
 // server's.

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/heddle-dmt/heddle/experiments/servers"
-	"github.com/heddle-dmt/heddle/internal/job"
 )
 
 // files are the project's files of servers.
@@ -109,10 +108,8 @@ client: [client, "{n}", "it's"]
 	if !s.Uses("n") || s.Uses("port") || s.Uses("nothing") {
 		t.Error("wrong names can be varied")
 	}
-	o := job.DefaultOptions()
-	s.Configure(&o, 3)
-	if o.Cores != 5 || len(o.Requests) != 1 || o.Requests[0] != 81 {
-		t.Errorf("cores %d, requests %v", o.Cores, o.Requests)
+	if got := s.MachineCores(3); got != 5 {
+		t.Errorf("%d cores", got)
 	}
 }
 

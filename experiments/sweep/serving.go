@@ -76,7 +76,10 @@ func (x *Experiment) serveAt(s *servers.Server, at Point, j *job.Job) {
 	if at.Threads > 0 {
 		values["threads"] = strconv.Itoa(at.Threads)
 	}
-	s.Configure(&j.Options, at.Cores)
+	j.Options.Cores = s.MachineCores(at.Cores)
+	if o := &j.Options; !slices.Contains(o.Requests, s.Port) {
+		o.Requests = append(slices.Clone(o.Requests), s.Port)
+	}
 	j.Args = s.Args(at.Cores, values)
 }
 

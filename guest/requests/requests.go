@@ -6,7 +6,7 @@
 // socket, and ends with the last byte of the reply. Bytes that arrive after the server has begun to reply
 // belong to the next request; bytes that arrive before do not, so that requests that a client sends
 // without waiting for replies (pipelining) count as one. Bytes that a server writes on a connection before the client has sent
-// any, such as the greeting of MariaDB, is part of no request. The package knows no protocol:
+// any, such as the greeting of MariaDB, are part of no request. The package knows no protocol:
 // replies are counted and not judged.
 //
 // guest/sock reports the events to a Log, which is plain data: it is copied with the guest's kernel. A Log has no effect
