@@ -4,7 +4,7 @@
 # make test    every test, many of them on a sample of their cases
 # make long    every test on all cases: hours
 # make programs  the programs under study (docs/programs.md), into bin/programs
-# make servers the servers of docs/servers.md, whose packages it installs without starting them
+# make servers the servers of docs/servers.md and configs/servers, whose packages it installs without starting them
 # make slurm   sweeps on a Slurm of four nodes that the test starts on this host, as root
 # make deb     the Debian packages heddle and heddle-papers, into bin/deb
 # make strangers  every analysis over programs of Debian (docs/strangers.md), whose packages it installs
@@ -57,6 +57,7 @@ long: setup-test build programs
 
 servers: setup-servers build
 	$(GOTEST) -timeout 40m -run TestServers -v $(FLAGS) ./internal/e2e
+	HEDDLE_SERVERS=1 $(GOTEST) -timeout 40m -v $(FLAGS) ./experiments/servers
 
 slurm: setup-slurm build
 	HEDDLE_SLURM=1 $(GOTEST) -timeout 40m -run OnSlurm -v $(FLAGS) ./experiments/slurm

@@ -64,3 +64,22 @@ func (a *app) sayClients(result *machine.Result) {
 		a.say("%s", c.Note)
 	}
 }
+
+// sayRequests describes the requests to the observed ports.
+func (a *app) sayRequests(f runFlags, result *machine.Result, ports []uint16) {
+	if f.quiet {
+		return
+	}
+	for _, port := range ports {
+		silent := true
+		for _, s := range result.Requests {
+			if s.Port == port {
+				a.say("%s", s)
+				silent = false
+			}
+		}
+		if silent {
+			a.say("port %d: no client has connected", port)
+		}
+	}
+}

@@ -78,6 +78,8 @@ var machineFlags = []struct {
 	{groupFiles, "gid", "gid", "the guest's group id", flagvalue.Number, "yours"},
 	{groupFiles, "host-times", "host_times", "show files with their host's modification times", flagvalue.Yes, ""},
 
+	{groupOutput, "requests", "requests", "measure the requests to a TCP port that a server of the guest listens on: throughput and response time, in virtual time; repeatable", flagvalue.GuestPorts, ""},
+
 	{groupLimits, "max-memory", "max_memory", "bound of the guest's memory, like 512M or 4G", flagvalue.Size, ""},
 	{groupLimits, "max-instructions", "max_instructions", "end the run after this many instructions of all threads; 0: no bound", flagvalue.Number, ""},
 }

@@ -330,6 +330,7 @@ func (a *app) finish(ctx context.Context, flags *pflag.FlagSet, f runFlags, j jo
 	}
 	a.sayClients(result)
 	a.sayWindows(f)
+	a.sayRequests(f, result, j.Options.Requests)
 	a.sayRegion(f)
 	if n := len(result.OverlayFiles); n > 0 && f.export == "" && !f.quiet {
 		a.say("files that the program wrote and that were left in the overlay: %d; --export DIR keeps them", n)

@@ -32,6 +32,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/heddle-dmt/heddle/experiments/servers"
 	"github.com/heddle-dmt/heddle/internal/job"
 	"github.com/heddle-dmt/heddle/internal/output"
 	"github.com/heddle-dmt/heddle/internal/yamlfile"
@@ -88,6 +89,13 @@ type Program struct {
 	Command []string `mapstructure:"command"`
 	// Stdin is the name of the input that is standard input.
 	Stdin string `mapstructure:"stdin"`
+	// Server is the file of a server with its client (package servers), in place of Command; relative to the
+	// experiment file. The grid's cores are then those of the server.
+	Server string `mapstructure:"server"`
+	// Client, if set, is the client's command in place of that of the server's file.
+	Client []string `mapstructure:"client"`
+
+	server *servers.Server // of the file, or nil
 }
 
 // Input is a file that programs find in their working folder: a copy of a
@@ -168,7 +176,9 @@ func (x *Experiment) completeFields() error {
 		}
 	}
 	for i := range x.Programs {
-		x.Programs[i].completeFields(dir)
+		if err := x.Programs[i].completeFields(dir); err != nil {
+			return err
+		}
 	}
 	for i := range x.Values {
 		x.Values[i].completeFields()
@@ -176,9 +186,12 @@ func (x *Experiment) completeFields() error {
 	return nil
 }
 
-func (p *Program) completeFields(dir string) {
+func (p *Program) completeFields(dir string) error {
+	if p.Server != "" {
+		return p.loadServer(dir)
+	}
 	if len(p.Command) == 0 {
-		return
+		return nil
 	}
 	if p.Name == "" {
 		p.Name = filepath.Base(p.Command[0])
@@ -186,6 +199,18 @@ func (p *Program) completeFields(dir string) {
 	if name := p.Command[0]; strings.Contains(name, "/") && !filepath.IsAbs(name) {
 		p.Command = append([]string{filepath.Join(dir, name)}, p.Command[1:]...)
 	}
+	return nil
+}
+
+// program is the program that the run's first process executes: of a server, the shell of its script.
+func (p Program) program() string {
+	switch {
+	case p.server != nil:
+		return servers.Shell
+	case len(p.Command) == 0:
+		return ""
+	}
+	return p.Command[0]
 }
 
 func fieldError(field string, found any, allowed string) error {
@@ -289,9 +314,12 @@ func (x *Experiment) checkPrograms() error {
 	seen := map[string]bool{}
 	for i, p := range x.Programs {
 		field := fmt.Sprintf("programs[%d].", i)
+		if err := x.checkServer(p, field); err != nil {
+			return err
+		}
 		switch {
-		case len(p.Command) == 0 || p.Command[0] == "":
-			return fieldError(field+"command", "empty", "a list of the program and its arguments")
+		case p.program() == "":
+			return fieldError(field+"command", "empty", "a list of the program and its arguments, or a server")
 		case len(p.Command) == 1 && strings.Contains(p.Command[0], " "):
 			return fieldError(field+"command", p.Command[0], "a list of the program and its arguments, as in [pigz, -p, \"4\", file]")
 		case !plainName().MatchString(p.Name):
@@ -302,8 +330,8 @@ func (x *Experiment) checkPrograms() error {
 			return fieldError(field+"stdin", p.Stdin, "the name of an input")
 		}
 		seen[p.Name] = true
-		if _, err := findProgram(p.Command[0], x.Machine); err != nil {
-			return fieldError(field+"command", p.Command[0], err.Error())
+		if _, err := findProgram(p.program(), x.Machine); err != nil {
+			return fieldError(field+"command", p.program(), err.Error())
 		}
 		if err := x.checkPlaceholders(p, field+"command"); err != nil {
 			return err
@@ -387,6 +415,9 @@ func (x *Experiment) Size() float64 {
 // does not is not swept for it.
 func (x *Experiment) usesParameter(p Program, name string) bool {
 	if name == "threads" && slices.ContainsFunc(x.Grid.Cores, func(c Cores) bool { return c.AsThreads }) {
+		return true
+	}
+	if p.server != nil && p.server.Uses(name) {
 		return true
 	}
 	in := func(word string) bool { return strings.Contains(word, "{"+name+"}") }

@@ -23,25 +23,33 @@ type measure struct {
 	title string // in heads and at axes
 	unit  string
 	whole bool // its values are whole numbers
-	of    func(store.Record) float64
+	of    func(Run, store.Record) float64
 }
 
-// builtinMeasures are those of every experiment; others are the file's values.
+// builtinMeasures are those of every experiment; others are requestMeasures and the file's values.
 var builtinMeasures = []measure{
-	{"cycles", "cycles", "cycles", true, func(r store.Record) float64 { return float64(r.Report.Cycles()) }},
-	{"instructions", "instructions", "instructions", true, func(r store.Record) float64 { return float64(r.Report.Result.Instructions) }},
-	{"context_switches", "switches", "", true, func(r store.Record) float64 { return float64(r.Report.Result.ContextSwitches) }},
-	{"turns", "turns", "", true, func(r store.Record) float64 { return float64(r.Report.Result.Turns) }},
-	{"peak_memory", "memory", "bytes", true, func(r store.Record) float64 { return float64(r.Report.Result.PeakMemory) }},
-	{"host_seconds", "host time", "s", false, func(r store.Record) float64 { return r.Report.Result.HostSeconds }},
+	{"cycles", "cycles", "cycles", true, func(_ Run, r store.Record) float64 { return float64(r.Report.Cycles()) }},
+	{"instructions", "instructions", "instructions", true, func(_ Run, r store.Record) float64 { return float64(r.Report.Result.Instructions) }},
+	{"context_switches", "switches", "", true, func(_ Run, r store.Record) float64 { return float64(r.Report.Result.ContextSwitches) }},
+	{"turns", "turns", "", true, func(_ Run, r store.Record) float64 { return float64(r.Report.Result.Turns) }},
+	{"peak_memory", "memory", "bytes", true, func(_ Run, r store.Record) float64 { return float64(r.Report.Result.PeakMemory) }},
+	{"host_seconds", "host time", "s", false, func(_ Run, r store.Record) float64 { return r.Report.Result.HostSeconds }},
 }
 
 // usualMeasures is the number of builtinMeasures that a table has unless it names others.
 const usualMeasures = 3
 
+// ownMeasures lists the measures that do not come from values.
+func (x *Experiment) ownMeasures() []measure {
+	if x.hasServers() {
+		return append(slices.Clone(builtinMeasures), requestMeasures...)
+	}
+	return builtinMeasures
+}
+
 // measures lists all measures of the experiment. Those of values have no function.
 func (x *Experiment) measures() []measure {
-	all := slices.Clone(builtinMeasures)
+	all := slices.Clone(x.ownMeasures())
 	for _, v := range x.Values {
 		all = append(all, measure{name: v.Name, title: v.Name, unit: v.Unit})
 	}
@@ -120,7 +128,7 @@ func (x *Experiment) view(s Selection) (v view, err error) {
 	var names []string
 	for i, m := range all {
 		names = append(names, m.name)
-		if len(s.Measures) == 0 && (i < usualMeasures || i >= len(builtinMeasures)) {
+		if len(s.Measures) == 0 && (i < usualMeasures || m.of == nil || slices.Contains(usualRequestMeasures, m.name)) {
 			v.measures = append(v.measures, i)
 		}
 	}
@@ -185,7 +193,7 @@ func (c *collection) measureColumns() (columns []table.Column) {
 
 // headTitle is the title in the head of a table; the units of built-in measures are known.
 func (m measure) headTitle() string {
-	if m.of != nil {
+	if slices.ContainsFunc(builtinMeasures, func(b measure) bool { return b.name == m.name }) {
 		return m.title
 	}
 	return m.withUnit()

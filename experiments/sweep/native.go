@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/heddle-dmt/heddle/experiments/sweep/store"
-	"github.com/heddle-dmt/heddle/internal/job"
 	"github.com/heddle-dmt/heddle/internal/output"
 )
 
@@ -79,6 +78,8 @@ func exitCode(state *os.ProcessState) int {
 	return state.ExitCode()
 }
 
-// hasNative reports whether the host can run the same program as the machine: with a root
-// of its own the guest's programs are not the host's.
-func hasNative(o job.Options) bool { return o.RootFS == "" }
+// hasNative reports whether the run is compared with one on the host: with a root of its own the
+// guest's programs are not the host's, and no server is started on the host.
+func (r Run) hasNative(x *Experiment) bool {
+	return x.Native && x.Machine.RootFS == "" && r.server == nil
+}

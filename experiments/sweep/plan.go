@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/heddle-dmt/heddle/experiments/servers"
 	"github.com/heddle-dmt/heddle/internal/job"
 	"github.com/heddle-dmt/heddle/internal/output"
 )
@@ -69,7 +70,8 @@ type Run struct {
 	// NativeKey identifies the run of the same command on the host.
 	NativeKey string
 
-	slot string // the point's place in a store
+	slot   string          // the point's place in a store
+	server *servers.Server // of a program that is a server, or nil
 }
 
 // Plan is an expanded experiment: its runs in order, and where their inputs
@@ -89,16 +91,17 @@ func (x *Experiment) expandPlan(inputs string, digests map[string]string) (*Plan
 	}
 	plan := &Plan{Experiment: x, inputs: inputs, build: self, Runs: make([]Run, 0, int(x.Size())/x.Repetitions)}
 	for _, p := range x.Programs {
-		program, err := findProgram(p.Command[0], x.Machine)
+		name := p.program()
+		program, err := findProgram(name, x.Machine)
 		if err != nil {
-			return nil, errProgram.New(p.Command[0], err)
+			return nil, errProgram.New(name, err)
 		}
 		sum, err := fileDigest(program)
 		if err != nil {
-			return nil, errProgram.New(p.Command[0], err)
+			return nil, errProgram.New(name, err)
 		}
 		for _, point := range x.listPoints(p) {
-			run := Run{Point: point, Job: x.jobAt(p, point, inputs), slot: point.storeSlot()}
+			run := Run{Point: point, Job: x.jobAt(p, point, inputs), slot: point.storeSlot(), server: p.server}
 			known := dependencies{Program: sum, Inputs: digests, Stdin: p.Stdin, Args: run.Job.Args, Env: run.Job.Options.Env, Filter: x.Filter}
 			run.NativeKey = digestJSON(known)
 			known.Heddle, known.UID, known.GID = self, os.Getuid(), os.Getgid()
@@ -249,6 +252,9 @@ func (x *Experiment) jobAt(p Program, at Point, inputs string) job.Job {
 	}
 	options.Env = replaceAll(replacer, options.Env)
 	j := job.Job{Options: options, Args: replaceAll(replacer, p.Command), Filter: x.Filter}
+	if p.server != nil {
+		x.serveAt(p.server, at, &j)
+	}
 	if p.Stdin != "" {
 		j.Stdin = filepath.Join(inputs, p.Stdin)
 	}

@@ -187,13 +187,14 @@ func (c *collection) resultOf(run Run, record store.Record) result {
 		return r
 	}
 	native, ok := c.natives[run.NativeKey]
-	r.hasNative = ok && c.x.Native && native.Failure == ""
+	r.hasNative = ok && run.hasNative(c.x) && native.Failure == ""
 	r.identical = r.hasNative && record.Report.PrintsAs(&native) && end.ExitCode == native.ExitCode
 	r.outcome, r.exit, r.digest = end.Outcome.String(), end.ExitCode, end.Digest
 	r.schedule, r.class = end.ScheduleDigest, classOf(record, native, r.hasNative)
-	r.measures = make([]float64, len(builtinMeasures)+len(c.x.Values))
-	for i, m := range builtinMeasures {
-		r.measures[i] = m.of(record)
+	own := c.x.ownMeasures()
+	r.measures = make([]float64, len(own)+len(c.x.Values))
+	for i, m := range own {
+		r.measures[i] = m.of(run, record)
 	}
 	return r
 }

@@ -239,7 +239,7 @@ func (s *sweep) listTasks() ([]task, error) {
 				seen[run.NativeKey] = true
 				continue
 			}
-			if x.Native && hasNative(x.Machine) && !seen[run.NativeKey] {
+			if run.hasNative(x) && !seen[run.NativeKey] {
 				seen[run.NativeKey] = true
 				if native, ok := s.natives[run.NativeKey]; !ok || native.Failure != "" {
 					natives = append(natives, task{run: run, native: true})
@@ -346,7 +346,7 @@ func (s *sweep) classify(record store.Record, run Run) error {
 // classOf is the class of a record, as far as the native run is known.
 func (s *sweep) classOf(record store.Record, run Run) string {
 	native, ok := s.natives[run.NativeKey]
-	return classOf(record, native, ok && s.plan.Experiment.Native && native.Failure == "")
+	return classOf(record, native, ok && run.hasNative(s.plan.Experiment) && native.Failure == "")
 }
 
 // manifest remembers the digests of host files, and, by the digest of a list of files, whether
@@ -455,9 +455,12 @@ func (s *sweep) carryOutTask(ctx context.Context, t task) outcome {
 		result.shortest, result.failure = reply.Report, reply.Failure
 	default:
 		job := t.run.Job
-		job.KeepOutput = len(s.plan.Experiment.Values) > 0
+		job.KeepOutput = len(s.plan.Experiment.Values) > 0 || t.run.server != nil
 		result.report, err = job.Spawn(ctx, nil, nil)
 		result.failure = result.report.Failure
+		if t.run.server != nil && result.failure == "" {
+			result.failure = failureOfServer(t.run.server, result.report)
+		}
 	}
 	result.seconds = time.Since(start).Seconds()
 	switch {

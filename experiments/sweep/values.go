@@ -60,7 +60,7 @@ func (v *Value) completeFields() {
 
 func (x *Experiment) checkValues() error {
 	seen := map[string]bool{}
-	for _, m := range builtinMeasures {
+	for _, m := range x.ownMeasures() {
 		seen[m.name] = true
 	}
 	for i, v := range x.Values {
@@ -147,7 +147,7 @@ func (p *parser) addValues(measures []float64, report store.Report) error {
 		if err != nil {
 			return err
 		}
-		at := len(builtinMeasures) + i
+		at := len(p.c.x.ownMeasures()) + i
 		if measures[at] = numbers[i]; math.IsNaN(numbers[i]) {
 			p.c.unparsed[v.Name]++
 		}

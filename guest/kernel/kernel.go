@@ -27,6 +27,7 @@ import (
 	"github.com/heddle-dmt/heddle/guest/inotify"
 	"github.com/heddle-dmt/heddle/guest/kmem"
 	"github.com/heddle-dmt/heddle/guest/pipe"
+	"github.com/heddle-dmt/heddle/guest/requests"
 	"github.com/heddle-dmt/heddle/guest/sock"
 	"github.com/heddle-dmt/heddle/guest/vfs"
 	"github.com/heddle-dmt/heddle/guest/wait"
@@ -75,7 +76,8 @@ type Config struct {
 	MaxMemory     uint64 // bytes
 	// Service names the programs, as the last component of their paths, whose processes are the
 	// service: see Service. Empty: there is none.
-	Service []string
+	Service  []string
+	Requests []uint16 // TCP ports whose requests are observed
 }
 
 // Kernel is the state of the guest's Linux.
@@ -162,6 +164,9 @@ func New(cpu CPU, ram *mem.RAM, fs *vfs.FS, sched Scheduler, observer Observer, 
 	k.pipes.Memory = k.memory
 	k.ipc = k.newIPC()
 	k.inotify = inotify.New(k.memory)
+	if len(config.Requests) > 0 {
+		k.net.Observe(requests.NewLog(config.Requests, k))
+	}
 	return k
 }
 
@@ -190,6 +195,17 @@ func (k *Kernel) Network() *sock.Stack { return k.net }
 
 // Now is the monotonic clock in nanoseconds since the start of the run.
 func (k *Kernel) Now() int64 { return k.host.now }
+
+// CommandOf is the name of a process's main thread (comm), or empty if there is no such process.
+func (k *Kernel) CommandOf(pid int32) string {
+	if t := k.tasks.At(arch.ThreadID(pid)); t != nil {
+		return t.name
+	}
+	if p := k.processes[pid]; p != nil {
+		return p.name
+	}
+	return ""
+}
 
 // RealtimeNS is the real-time clock in nanoseconds since 1970.
 func (k *Kernel) RealtimeNS() int64 { return k.realtimeBase() + k.override.Clock(k.readClock()) }

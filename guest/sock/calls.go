@@ -85,6 +85,7 @@ func (s *Socket) Accept(nonblock bool) (*Socket, unix.Errno) {
 	if n.gated != nil {
 		n.gated.Accepted = true
 	}
+	n.noteAccept()
 	s.admitWaiting()
 	s.space.Wake(wait.AnyEvent)
 	return n, 0

@@ -16,11 +16,30 @@ const (
 	unprivileged = 1024
 )
 
-// portTable is the sockets of one protocol that have a port, in the order in which they
-// received it. The zero value is ready for use.
+// portTable is the sockets of one protocol that have a port. The zero value is ready for use.
 type portTable struct {
-	byPort map[uint16][]*Socket
+	byPort map[uint16]*port
 	next   uint16 // the ephemeral port to try first
+}
+
+// port is the sockets with one port. A server's has an end for each connection, and removes thousands of them a second.
+type port struct {
+	own  []*Socket // those of programs that asked for a port, in the order in which they received it
+	ends []*Socket // a listener's ends of connections, and those in TIME_WAIT, in no order: they never listen
+}
+
+// socketAt returns a socket with a port for which a condition holds, or nil.
+func (p *portTable) socketAt(number uint16, holds func(*Socket) bool) *Socket {
+	at := p.byPort[number]
+	if at == nil {
+		return nil
+	}
+	for _, list := range [][]*Socket{at.own, at.ends} {
+		if i := slices.IndexFunc(list, holds); i >= 0 {
+			return list[i]
+		}
+	}
+	return nil
 }
 
 func (s *Socket) portsOfProtocol() *portTable {
@@ -30,13 +49,31 @@ func (s *Socket) portsOfProtocol() *portTable {
 	return &s.stack.udp
 }
 
+// portOf makes s have the port of its local address.
+func (p *portTable) portOf(s *Socket) *port {
+	if p.byPort == nil {
+		p.byPort = map[uint16]*port{}
+	}
+	at := p.byPort[s.local.Port]
+	if at == nil {
+		at = &port{}
+		p.byPort[s.local.Port] = at
+	}
+	s.reserved = true
+	return at
+}
+
 // addSocket registers s under the port of its local address.
 func (p *portTable) addSocket(s *Socket) {
-	if p.byPort == nil {
-		p.byPort = map[uint16][]*Socket{}
-	}
-	p.byPort[s.local.Port] = append(p.byPort[s.local.Port], s)
-	s.reserved = true
+	at := p.portOf(s)
+	at.own = append(at.own, s)
+}
+
+// addEnd registers an end of a connection, which does not listen while it has the port.
+func (p *portTable) addEnd(s *Socket) {
+	at := p.portOf(s)
+	at.ends = append(at.ends, s)
+	s.place = len(at.ends)
 }
 
 // releasePort frees the port.
@@ -46,18 +83,20 @@ func (s *Socket) releasePort() {
 	}
 	s.reserved = false
 	p := s.portsOfProtocol()
-	list := p.byPort[s.local.Port]
-	for i, o := range list {
-		if o == s {
-			list = append(list[:i:i], list[i+1:]...)
-			break
-		}
+	at := p.byPort[s.local.Port]
+	if i := s.place - 1; i >= 0 {
+		last := len(at.ends) - 1
+		at.ends[i] = at.ends[last]
+		at.ends[i].place = i + 1
+		at.ends[last] = nil
+		at.ends = at.ends[:last]
+		s.place = 0
+	} else if i := slices.Index(at.own, s); i >= 0 {
+		at.own = slices.Delete(at.own, i, i+1)
 	}
-	if len(list) == 0 {
+	if len(at.own) == 0 && len(at.ends) == 0 {
 		delete(p.byPort, s.local.Port)
-		return
 	}
-	p.byPort[s.local.Port] = list
 }
 
 // matchScore rates whether a socket bound to local receives datagrams and connections
@@ -99,10 +138,8 @@ func (s *Socket) reservePort() unix.Errno {
 	s.stack.expireTimeWait()
 	p := s.portsOfProtocol()
 	if s.local.Port != 0 {
-		for _, o := range p.byPort[s.local.Port] {
-			if s.conflictsWith(o) {
-				return unix.EADDRINUSE
-			}
+		if p.socketAt(s.local.Port, s.conflictsWith) != nil {
+			return unix.EADDRINUSE
 		}
 		p.addSocket(s)
 		return 0
@@ -120,10 +157,10 @@ func (p *portTable) choosePort(s *Socket, ignore func(*Socket) bool) bool {
 		if p.next < firstPort || p.next > lastPort {
 			p.next = firstPort
 		}
-		port := p.next
+		number := p.next
 		p.next++
-		if !slices.ContainsFunc(p.byPort[port], func(o *Socket) bool { return !ignore(o) }) {
-			s.local.Port = port
+		if p.socketAt(number, func(o *Socket) bool { return !ignore(o) }) == nil {
+			s.local.Port = number
 			p.addSocket(s)
 			return true
 		}
@@ -232,9 +269,13 @@ func (s *Socket) sourceAddress(ip [16]byte) [16]byte {
 // with the most specific local address; among equals of SO_REUSEPORT one that the
 // sender's port chooses, otherwise the last. of selects the candidates.
 func (p *portTable) receiverOf(from, to Addr, of func(*Socket) bool) *Socket {
+	at := p.byPort[to.Port]
+	if at == nil {
+		return nil
+	}
 	best := 0
 	var group []*Socket
-	for _, o := range p.byPort[to.Port] {
+	for _, o := range at.own {
 		score := matchScore(o.local.IP, to.IP, o.opts.v6only)
 		if score == 0 || !of(o) {
 			continue

@@ -33,7 +33,7 @@ func (st *Stack) startTimeWait(s *Socket) {
 		local: s.local, remote: s.remote, owner: s.owner, until: st.realTime() + timeWaitNS,
 		opts: options{reuseAddr: s.opts.reuseAddr, reusePort: s.opts.reusePort, v6only: s.opts.v6only},
 	}
-	st.tcp.addSocket(x)
+	st.tcp.addEnd(x)
 	st.timeWaiting = append(st.timeWaiting, x)
 }
 
@@ -62,11 +62,8 @@ func (s *Socket) isReusable() bool {
 // hasDuplicate reports whether there is another connection between the two addresses of
 // s.
 func (s *Socket) hasDuplicate() bool {
-	for _, o := range s.portsOfProtocol().byPort[s.local.Port] {
+	return s.portsOfProtocol().socketAt(s.local.Port, func(o *Socket) bool {
 		same := o.local.IP == s.local.IP && o.remote.IP == s.remote.IP && o.remote.Port == s.remote.Port
-		if o != s && same && (o.isConnected() || o.state == connecting || o.state == timeWait && !o.isReusable()) && !o.isForgotten() {
-			return true
-		}
-	}
-	return false
+		return o != s && same && (o.isConnected() || o.state == connecting || o.state == timeWait && !o.isReusable()) && !o.isForgotten()
+	}) != nil
 }

@@ -4,6 +4,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/heddle-dmt/heddle/guest/kmem"
+	"github.com/heddle-dmt/heddle/guest/requests"
 	"github.com/heddle-dmt/heddle/guest/vfs"
 	"github.com/heddle-dmt/heddle/guest/wait"
 )
@@ -17,7 +18,8 @@ type Stack struct {
 	tcp, udp    portTable
 	listens     uint64 // how often a socket has begun or ceased to listen
 	lastNetlink uint32
-	timeWaiting []*Socket // in the order in which they end
+	timeWaiting []*Socket     // in the order in which they end
+	requests    *requests.Log // nil unless ports are observed
 
 	held            int // bytes of data in all receive queues
 	inFlight        int // descriptions in messages
@@ -135,6 +137,8 @@ type Socket struct {
 	owner     Cred // the creator of the socket, or of its listener
 	peerOwner Cred
 	reserved  bool // has a port in the table
+	place     int  // among the ends of its port, from 1; 0: it is not among them
+	observed  int  // TCP: the number of the server's end of a connection in Stack.requests, from 1
 
 	opts options
 }

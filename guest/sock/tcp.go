@@ -35,10 +35,11 @@ func (s *Socket) tcpListen(*vfs.Ctx) unix.Errno {
 	if !s.reserved {
 		return s.reserveEphemeral()
 	}
-	for _, o := range s.portsOfProtocol().byPort[s.local.Port] {
-		if o != s && o.state == listening && overlaps(s, o) && !(s.opts.reusePort && o.opts.reusePort) {
-			return unix.EADDRINUSE
-		}
+	taken := func(o *Socket) bool {
+		return o != s && o.state == listening && overlaps(s, o) && !(s.opts.reusePort && o.opts.reusePort)
+	}
+	if s.portsOfProtocol().socketAt(s.local.Port, taken) != nil {
+		return unix.EADDRINUSE
 	}
 	return 0
 }
@@ -147,7 +148,7 @@ func (s *Socket) admitWaiting() {
 			addrLocked: s.addrLocked, service: s.service,
 		}
 		n.local.Family, n.remote.Family = uint16(s.family), uint16(s.family)
-		n.portsOfProtocol().addSocket(n)
+		n.portsOfProtocol().addEnd(n)
 		n.peer, o.peer, o.pending = o, n, nil
 		for _, x := range []*Socket{n, o} {
 			x.state = connected
@@ -155,6 +156,7 @@ func (s *Socket) admitWaiting() {
 				x.opts.sendBuffer = connectedSend
 			}
 		}
+		s.stack.noteOpen(n, o)
 		if n.shut = s.shut; n.shut&shutWrite != 0 {
 			n.sendEnd()
 		}
@@ -171,6 +173,7 @@ func (s *Socket) admitWaiting() {
 // endConnection ends a connection (tcp_done): both halves are shut, and a port that the
 // program did not choose is free again.
 func (s *Socket) endConnection() {
+	s.noteEnd()
 	s.state = idle
 	s.shut = shutBoth
 	if !s.portLocked || s.closed {
@@ -308,6 +311,7 @@ func (s *Socket) tcpWrite(out *Outgoing) (int, unix.Errno) {
 		o.appendBytes(part)
 	}
 	if n > 0 {
+		s.noteSent(n)
 		o.queue.Wake(unix.EPOLLIN | unix.EPOLLRDNORM | unix.EPOLLRDBAND | unix.EPOLLPRI)
 	}
 	return n, 0
@@ -339,6 +343,9 @@ func (s *Socket) tcpRead(in *Incoming) unix.Errno {
 		}
 		if full && s.peer.isWriteable() {
 			s.peer.queue.Wake(unix.EPOLLOUT | unix.EPOLLWRNORM)
+		}
+		if in.N > 0 && !in.Peek {
+			s.noteRead()
 		}
 		if errno != unix.EAGAIN {
 			return errno
@@ -451,6 +458,7 @@ func (s *Socket) tcpDisconnect() {
 // tcpClose ends a TCP socket. Unread data, or a linger time of zero, resets the
 // connection.
 func (s *Socket) tcpClose() {
+	s.noteEnd()
 	s.closed = true
 	if s.gated != nil {
 		defer s.gated.close()

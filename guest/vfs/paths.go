@@ -8,7 +8,6 @@ import (
 // and to work: programs, libraries, locales, data of programs, and the configuration of
 // name lookup, time zones and locales. None of them has the host's users' files,
 // secrets or state.
-// it is about the host's users' files, secrets or state.
 var basePaths = []string{
 	"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32",
 	"/usr/bin", "/usr/sbin", "/usr/games", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/libx32",
@@ -19,7 +18,7 @@ var basePaths = []string{
 	"/usr/share/i18n", "/usr/share/locale", "/usr/share/locale-langpack",
 	"/usr/share/lua", "/usr/share/magic", "/usr/share/mariadb", "/usr/share/mime", "/usr/share/misc", "/usr/share/mysql",
 	"/usr/share/nano", "/usr/share/nodejs", "/usr/share/perl",
-	"/usr/share/perl5", "/usr/share/postgresql", "/usr/share/pyshared", "/usr/share/python3", "/usr/share/readline", "/usr/share/tabset", "/usr/share/tcltk",
+	"/usr/share/perl5", "/usr/share/postgresql", "/usr/share/pyshared", "/usr/share/python3", "/usr/share/readline", "/usr/share/sysbench", "/usr/share/tabset", "/usr/share/tcltk",
 	"/usr/share/terminfo", "/usr/share/vim", "/usr/share/zoneinfo", "/usr/local/share/perl",
 
 	"/etc/alternatives", "/etc/bash.bashrc", "/etc/bash_completion.d", "/etc/debian_version",

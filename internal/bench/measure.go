@@ -24,7 +24,7 @@ var measurements = []func(*setting) (result, error){
 	litmusTest("SB", 20), litmusTest("MP", 20), litmusTest("IRIW", 1000), litmusSuite, findSchedules, findDecisions,
 	tsoLoop("exact", 0.25), tsoPbzip2("exact", 0.12), tsoLoop("pages", 0.6), tsoPbzip2("pages", 0.6),
 	symbolicSpeed, symbolicMemory, slicingSpeed, simplificationSpeed, preconditionCheck,
-	frostPipeline, frostSetUp,
+	frostPipeline, frostSetUp, apache,
 	directPbzip2, directZstd, directFFT, directPython, directStartUp, directBranches,
 	loggedAccesses("integers", "pbzip2 -p2", 1.6), loggedAccesses("reals", "fft of 2^20 points, two threads,", 2.2), directMemoryTrace, directTSO, directRaces,
 	reproduced("bbuf", 2), reproduced("racey1", 20), reproduced("racey2", 60), reproduced("racey3", 180),

@@ -54,6 +54,8 @@ type Options struct {
 	Mounts []Mount `json:"mounts" mapstructure:"mounts"`
 	// Publish are ports of the guest that clients on the host can connect to.
 	Publish []publish.Port `json:"publish,omitempty" mapstructure:"publish"`
+	// Requests are TCP ports of the guest whose requests are observed and summarized.
+	Requests []uint16 `json:"requests,omitempty" mapstructure:"requests"`
 	// Env are variables, K=V, added to the guest's default environment.
 	Env []string `json:"env" mapstructure:"env"`
 	// UID and GID are the guest's user and group; nil means the caller's.
@@ -134,6 +136,11 @@ func (o Options) Check() error {
 	for i, p := range o.Publish {
 		if p.Host != 0 && slices.Contains(o.Publish[:i], p) {
 			return &FieldError{fmt.Sprintf("publish[%d]", i), strconv.Quote(p.String()), "each port once"}
+		}
+	}
+	for i, p := range o.Requests {
+		if p == 0 || slices.Contains(o.Requests[:i], p) {
+			return &FieldError{fmt.Sprintf("requests[%d]", i), p, "a port, 1 to 65535, each once"}
 		}
 	}
 	if _, ok := region.Parse(o.Region); o.Region != "" && !ok {
@@ -221,7 +228,7 @@ func (o Options) Config() machine.Config {
 	}
 	c.MaxMemory, c.MaxInstructions = uint64(o.MaxMemory), o.MaxInstructions
 	c.UnknownENOSYS = o.UnknownSyscalls == UnknownENOSYS
-	c.Publish = o.Publish
+	c.Publish, c.Requests = o.Publish, o.Requests
 	c.Env = mergeEnv(c.Env, o.Env)
 	for _, m := range o.Mounts {
 		c.Mounts = append(c.Mounts, machine.Mount(m))

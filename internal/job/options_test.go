@@ -24,9 +24,9 @@ func TestCheckNamesTheField(t *testing.T) {
 		"cores is 0; allowed: 1 to 64":  func(o *Options) { o.Cores = 0 },
 		"cores is 65; allowed: 1 to 64": func(o *Options) { o.Cores = 65 },
 		`sched.policy is "fifo"; allowed: timed, rr, random, pct, rr-sync, fcfs-sync, kendo, coredet, parrot, dthreads, consequence`: func(o *Options) { o.Sched = sched.Options{Policy: "fifo"} },
-		"costs.mhz is 0; allowed: 1 to 100000":                                                        func(o *Options) { o.Costs.MHz = 0 },
-		"costs.instruction is 0; allowed: 1 to 1000000000":                                            func(o *Options) { o.Costs.Instruction = 0 },
-		"costs.spin_check is 1000000001; allowed: 0 to 1000000000":                                    func(o *Options) { o.Costs.SpinCheck = 1_000_000_001 },
+		"costs.mhz is 0; allowed: 1 to 100000":                     func(o *Options) { o.Costs.MHz = 0 },
+		"costs.instruction is 0; allowed: 1 to 1000000000":         func(o *Options) { o.Costs.Instruction = 0 },
+		"costs.spin_check is 1000000001; allowed: 0 to 1000000000": func(o *Options) { o.Costs.SpinCheck = 1_000_000_001 },
 		"operations[1].effect is missing; allowed: acquire, release, both": func(o *Options) {
 			o.Operations = []syncops.Custom{{Name: "take", Effect: "acquire"}, {Name: "give"}}
 		},

@@ -100,6 +100,9 @@ type Config struct {
 	// they do is an input of the run.
 	Publish []publish.Port
 
+	// Requests are TCP ports of the guest whose requests are observed (Result.Requests).
+	Requests []uint16
+
 	// Record, when set, says which events are recorded, and where.
 	Record *Record
 	// Replay, when set, is the recorded run that is repeated: Replay.Config

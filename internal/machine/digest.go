@@ -12,6 +12,7 @@ import (
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/guest/kernel"
 	"github.com/heddle-dmt/heddle/internal/deepcopy"
+	"github.com/heddle-dmt/heddle/internal/errname"
 	"github.com/heddle-dmt/heddle/internal/machine/streams"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
@@ -182,7 +183,7 @@ func (d *digest) Write(fd int, p []byte) (int, unix.Errno) {
 // Broken implements vfs.Sink.
 func (d *digest) Broken(fd int) bool {
 	f := d.host.FaultOf(fd)
-	return f != nil && f.Errno == ErrnoName(unix.EPIPE) && d.written[fd] >= f.Bytes
+	return f != nil && f.Errno == errname.Name(unix.EPIPE) && d.written[fd] >= f.Bytes
 }
 
 // stateDigest returns the digest of the state that does not depend on the order of events.

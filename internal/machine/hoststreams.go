@@ -4,6 +4,7 @@ import (
 	"io"
 
 	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/internal/errname"
 	"github.com/heddle-dmt/heddle/internal/machine/streams"
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/recorder/trace"
@@ -11,9 +12,6 @@ import (
 
 // StreamFault is a failure of a standard stream on the host, an input of the run.
 type StreamFault = streams.Fault
-
-// ErrnoName is an errno whose text form is its name.
-type ErrnoName = streams.ErrnoName
 
 // newHostSide makes the host's side of the machine.
 func (m *Machine) newHostSide() *streams.Host {
@@ -45,7 +43,7 @@ func recordedFaults(r *trace.Reader) (list []StreamFault, err error) {
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, StreamFault{FD: int(e.FD), Bytes: int64(e.Bytes), Errno: ErrnoName(e.Errno)})
+		list = append(list, StreamFault{FD: int(e.FD), Bytes: int64(e.Bytes), Errno: errname.Name(e.Errno)})
 	}
 	return list, nil
 }

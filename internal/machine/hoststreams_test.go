@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/heddle-dmt/heddle/internal/errname"
 	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/internal/machine/machinetest"
 )
@@ -71,10 +72,10 @@ func TestStreamFaultsAreInputs(t *testing.T) {
 		errno       unix.Errno
 		want        machine.StreamFault
 	}{
-		{250, 1000, unix.ENOSPC, machine.StreamFault{FD: 1, Bytes: 250, Errno: machine.ErrnoName(unix.ENOSPC)}},
-		{0, 1000, unix.EPIPE, machine.StreamFault{FD: 1, Bytes: 0, Errno: machine.ErrnoName(unix.EPIPE)}},
-		{1000, 1000, unix.EISDIR, machine.StreamFault{FD: 0, Bytes: 1000, Errno: machine.ErrnoName(unix.EISDIR)}},
-		{1000, 730, unix.EAGAIN, machine.StreamFault{FD: 0, Bytes: 730, Errno: machine.ErrnoName(unix.EIO)}},
+		{250, 1000, unix.ENOSPC, machine.StreamFault{FD: 1, Bytes: 250, Errno: errname.Name(unix.ENOSPC)}},
+		{0, 1000, unix.EPIPE, machine.StreamFault{FD: 1, Bytes: 0, Errno: errname.Name(unix.EPIPE)}},
+		{1000, 1000, unix.EISDIR, machine.StreamFault{FD: 0, Bytes: 1000, Errno: errname.Name(unix.EISDIR)}},
+		{1000, 730, unix.EAGAIN, machine.StreamFault{FD: 0, Bytes: 730, Errno: errname.Name(unix.EIO)}},
 	} {
 		c, _ := machinetest.Config(t, program)
 		var out limited

@@ -97,6 +97,7 @@ func (m *Machine) report() error {
 	r.MemoryShortage = m.shortageText()
 	m.drainAtEnd()
 	m.reportClients()
+	r.Requests = s.kernel.Network().Requests().Summarize()
 	// Threads that still exist have memory too.
 	s.kernel.DigestMemory()
 	s.digest.endTurn()

@@ -17,6 +17,7 @@ import (
 
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/emu/engines"
+	"github.com/heddle-dmt/heddle/internal/errname"
 	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/internal/machine/publish"
 	"github.com/heddle-dmt/heddle/memmodel/storebuffer"
@@ -87,6 +88,7 @@ type manifest struct {
 	UnknownENOSYS   bool                `json:"unknown_enosys"`
 	Stdin           stdinText           `json:"stdin"`
 	Publish         []publish.Port      `json:"publish,omitempty"`
+	Requests        []uint16            `json:"requests,omitempty"`
 	// Closed are the descriptors of 0, 1 and 2 that the program did not have.
 	Closed []int `json:"closed,omitempty"`
 }
@@ -121,7 +123,7 @@ func (m *Machine) describeRun() manifest {
 		Engine: c.engineName(), CPU: c.CPU.String(), Args: texts(c.Args), Env: texts(c.Env), Dir: text(c.Dir), UID: c.UID, GID: c.GID,
 		Cores: c.Cores, Seed: c.Seed, Sched: c.Sched, Control: c.Control, Memory: c.Memory, Costs: c.Costs, RandomizeLayout: c.RandomizeLayout,
 		RootFS: text(c.RootFS), HostTimes: c.HostTimes, MaxMemory: c.MaxMemory, MaxInstructions: c.MaxInstructions,
-		UnknownENOSYS: c.UnknownENOSYS, Stdin: describeStdin(c.Stdin), Enforce: c.Enforce, Publish: c.Publish,
+		UnknownENOSYS: c.UnknownENOSYS, Stdin: describeStdin(c.Stdin), Enforce: c.Enforce, Publish: c.Publish, Requests: c.Requests,
 	}
 	if m.state.control != nil {
 		out.CustomSync = m.customSync()
@@ -164,7 +166,7 @@ func (t *manifest) toConfig() Config {
 		Args: plainTexts(t.Args), Env: plainTexts(t.Env), Dir: string(t.Dir), UID: t.UID, GID: t.GID,
 		Cores: t.Cores, Seed: t.Seed, Sched: t.Sched, Control: t.Control, CustomSync: t.CustomSync, Memory: t.Memory, Costs: t.Costs, RandomizeLayout: t.RandomizeLayout,
 		RootFS: string(t.RootFS), HostTimes: t.HostTimes, MaxMemory: t.MaxMemory, MaxInstructions: t.MaxInstructions,
-		UnknownENOSYS: t.UnknownENOSYS, Enforce: t.Enforce, Publish: t.Publish,
+		UnknownENOSYS: t.UnknownENOSYS, Enforce: t.Enforce, Publish: t.Publish, Requests: t.Requests,
 	}
 	c.Hidden = plainTexts(t.Hidden)
 	for fd := range c.Closed {
@@ -235,7 +237,7 @@ func (r *Replay) readDescriptions() error {
 		return r.missing("record of what failed on the host", err)
 	}
 	if r.summary != nil && r.summary.StdinFailed {
-		r.faults = append(r.faults, StreamFault{FD: 0, Bytes: r.stdinBytes(), Errno: ErrnoName(unix.EIO)})
+		r.faults = append(r.faults, StreamFault{FD: 0, Bytes: r.stdinBytes(), Errno: errname.Name(unix.EIO)})
 	}
 	return r.checkInputs()
 }

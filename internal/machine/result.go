@@ -1,6 +1,9 @@
 package machine
 
-import "github.com/heddle-dmt/heddle/internal/machine/publish"
+import (
+	"github.com/heddle-dmt/heddle/guest/requests"
+	"github.com/heddle-dmt/heddle/internal/machine/publish"
+)
 
 // Result is the outcome of a run, with its counts and digests. Its JSON form is the summary file
 // of `heddle run`.
@@ -38,6 +41,8 @@ type Result struct {
 	Faults []StreamFault `json:"stream_faults,omitempty"`
 	// Clients describes the clients outside of the guest, if ports were published.
 	Clients *publish.Stats `json:"clients,omitempty"`
+	// Requests describes the requests to the ports of Config.Requests.
+	Requests []requests.Summary `json:"requests,omitempty"`
 	// OverlayFiles are the guest paths of files left in the overlay.
 	OverlayFiles []string `json:"overlay_files"`
 	// InvalidInstruction says which instruction that the machine's processor does not

@@ -110,7 +110,7 @@ func (m *Machine) kernelConfig() kernel.Config {
 	}
 	return kernel.Config{
 		Service: service, Cores: cores, Level: c.CPU, Seed: seed, UID: c.UID, GID: c.GID, EpochNS: epochSeconds * 1e9,
-		UnknownENOSYS: c.UnknownENOSYS, RandomLayout: c.RandomizeLayout, MaxMemory: c.MaxMemory,
+		UnknownENOSYS: c.UnknownENOSYS, RandomLayout: c.RandomizeLayout, MaxMemory: c.MaxMemory, Requests: c.Requests,
 	}
 }
 

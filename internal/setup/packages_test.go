@@ -25,7 +25,7 @@ var assumed = []string{"make", "git"}
 
 // noPrograms are words of the tests that are programs of packages, too, but are meant
 // otherwise.
-var noPrograms = []string{"ab", "bc", "column", "ed", "file", "init", "look", "man", "node", "opt", "reboot", "shutdown", "time", "view", "write"}
+var noPrograms = []string{"ab", "bc", "column", "ed", "file", "init", "look", "man", "node", "opt", "reboot", "replace", "shutdown", "time", "view", "write"}
 
 // purposes reads packages.txt. Each purpose has the packages of those above it, too.
 func purposes(t *testing.T) map[string][]string {
@@ -374,18 +374,20 @@ func TestDemoPackages(t *testing.T) {
 	u.check(t, in, "demo")
 }
 
-// serversTest and slurmTest need the packages for servers and for Slurm, too, and are left out without
+// serversTest, those of the folders subjectsTest and serversFiles, and slurmTest need the packages for servers and for Slurm, too, and are left out without
 // them.
 const (
-	serversTest = moduleRoot + "/internal/e2e/servers_test.go"
-	slurmTest   = moduleRoot + "/experiments/slurm/slurm_test.go"
+	serversTest  = moduleRoot + "/internal/e2e/servers_test.go"
+	subjectsTest = moduleRoot + "/experiments/servers/"
+	serversFiles = moduleRoot + "/configs/servers/"
+	slurmTest    = moduleRoot + "/experiments/slurm/slurm_test.go"
 )
 
-// moveTo checks what a file uses against the packages for a purpose of its own, and removes it.
+// moveTo checks the uses of files whose paths begin with a text against the packages for a purpose of their own, and removes it.
 func (u uses) moveTo(t *testing.T, in installed, file, purpose string) {
 	own := uses{}
 	for path, by := range u {
-		if by == file {
+		if strings.HasPrefix(by, file) {
 			own[path] = by
 			delete(u, path)
 		}
@@ -419,6 +421,8 @@ func TestTestPackages(t *testing.T) {
 	}
 	w.use(t, u)
 	u.moveTo(t, in, serversTest, "servers")
+	u.moveTo(t, in, subjectsTest, "servers")
+	u.moveTo(t, in, serversFiles, "servers")
 	u.moveTo(t, in, slurmTest, "slurm")
 	u.check(t, in, "test")
 }

@@ -140,6 +140,16 @@ func Ports() *Value {
 	}}
 }
 
+// GuestPorts is a list of TCP ports of the guest.
+func GuestPorts() *Value {
+	return &Value{kind: "PORT", list: true, check: func(text string) error {
+		if n, err := strconv.ParseUint(text, 10, 16); err != nil || n == 0 {
+			return form("a port, 1 to 65535")
+		}
+		return nil
+	}}
+}
+
 // Variables is a list of variables, NAME=VALUE.
 func Variables() *Value {
 	return &Value{kind: "NAME=VALUE", list: true, check: func(text string) error {

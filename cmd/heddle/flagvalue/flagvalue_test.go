@@ -22,6 +22,7 @@ func TestTexts(t *testing.T) {
 		{Size, []string{"512M"}, []string{"much"}, "512M"},
 		{Mounts, []string{"/a:/b", "/c:/d:rw"}, []string{"a"}, []string{"/a:/b", "/c:/d:rw"}},
 		{Ports, []string{"8080:80"}, []string{"port"}, []string{"8080:80"}},
+		{GuestPorts, []string{"80", "65535"}, []string{"0", "65536", "http"}, []string{"80", "65535"}},
 		{Variables, []string{"A=1", "B="}, []string{"A", "=1"}, []string{"A=1", "B="}},
 	} {
 		value := x.value()

@@ -3,12 +3,12 @@
 package streams
 
 import (
-	"errors"
 	"fmt"
 	"io"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/heddle-dmt/heddle/internal/errname"
 	"github.com/heddle-dmt/heddle/internal/errs"
 )
 
@@ -21,41 +21,9 @@ var errOutput = errs.Define("output-cannot-be-written",
 // first Bytes bytes pass, and every read or write after them fails. It is an input of
 // the run, like the bytes of standard input.
 type Fault struct {
-	FD    int       `json:"fd"` // 0, 1 or 2
-	Bytes int64     `json:"bytes"`
-	Errno ErrnoName `json:"errno"`
-}
-
-// ErrnoName is an errno whose text form is its name, such as ENOSPC.
-type ErrnoName unix.Errno
-
-func (e ErrnoName) String() string { return unix.ErrnoName(unix.Errno(e)) }
-
-// MarshalText implements encoding.TextMarshaler.
-func (e ErrnoName) MarshalText() ([]byte, error) { return []byte(e.String()), nil }
-
-// UnmarshalText implements encoding.TextUnmarshaler.
-func (e *ErrnoName) UnmarshalText(text []byte) error {
-	for n := unix.Errno(1); n <= lastErrno; n++ {
-		if unix.ErrnoName(n) == string(text) {
-			*e = ErrnoName(n)
-			return nil
-		}
-	}
-	return fmt.Errorf("%q is no name of errno(3)", text)
-}
-
-// lastErrno is the greatest errno of Linux.
-const lastErrno = unix.EHWPOISON
-
-// hostErrno returns the errno of a failure on the host. It is EIO for an error without an errno,
-// and for an errno that asks for the call to be repeated, which would never end.
-func hostErrno(err error) ErrnoName {
-	var errno unix.Errno
-	if errors.As(err, &errno) && errno != unix.EAGAIN && errno != unix.EINTR {
-		return ErrnoName(errno)
-	}
-	return ErrnoName(unix.EIO)
+	FD    int          `json:"fd"` // 0, 1 or 2
+	Bytes int64        `json:"bytes"`
+	Errno errname.Name `json:"errno"`
 }
 
 // Host is where the machine meets the host: the streams and logs that it
@@ -121,7 +89,7 @@ func (h *Host) WriteStream(fd int, p []byte, at int64) (int, unix.Errno) {
 	case h.fixed || f != nil:
 		h.keepOutputError(err)
 	default:
-		h.faults[fd] = &Fault{FD: fd, Bytes: end, Errno: hostErrno(err)}
+		h.faults[fd] = &Fault{FD: fd, Bytes: end, Errno: errname.OfHost(err)}
 		taken = taken[:from+int64(n)]
 	}
 	if len(taken) == len(p) {
@@ -227,7 +195,7 @@ func (s *Stdin) Read(p []byte) (int, error) {
 		s.host.KeepError(err)
 		return n, unix.EIO
 	}
-	s.host.faults[0] = &Fault{FD: 0, Bytes: s.bytes, Errno: hostErrno(err)}
+	s.host.faults[0] = &Fault{FD: 0, Bytes: s.bytes, Errno: errname.OfHost(err)}
 	s.host.noteSeen(0)
 	return n, unix.Errno(s.host.faults[0].Errno)
 }
