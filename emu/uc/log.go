@@ -3,6 +3,8 @@ package uc
 /*
 #include "cpu.h"
 
+#cgo noescape heddle_cpu_end_logs
+#cgo nocallback heddle_cpu_end_logs
 #cgo noescape heddle_cpu_log
 #cgo nocallback heddle_cpu_log
 */
@@ -34,6 +36,13 @@ func (c *CPU) LogBranches(timed bool) error {
 		return fmt.Errorf("log branches: %w", uc.UcError(code))
 	}
 	return nil
+}
+
+// EndLogs implements emu.CPU. The hook that counts branches stays.
+func (c *CPU) EndLogs() {
+	if code := C.heddle_cpu_end_logs(c.c); code != 0 {
+		panic("bug: the hooks of logs cannot be removed: " + uc.UcError(code).Error())
+	}
 }
 
 // CompressReturns implements emu.CPU: this engine does not.

@@ -41,6 +41,7 @@ struct heddle_mem_log {
 int heddle_mem_open(struct heddle_cpu *cpu, const struct heddle_mem_range *data, size_t ndata,
                     const struct heddle_mem_range *code, size_t ncode, bool partial);
 void heddle_mem_close(struct heddle_cpu *cpu);
+int heddle_cpu_end_logs(struct heddle_cpu *cpu);
 
 void heddle_mem_add_store(struct heddle_mem_log *log, uint64_t va, size_t n);
 void heddle_mem_translated(struct heddle_mem_log *log, uint64_t pc, uint32_t size);

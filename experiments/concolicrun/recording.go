@@ -174,19 +174,28 @@ func (r *Recording) overwriteMemory(t *kernel.Task, addr, n uint64) {
 	r.addEvent(blocktrace.Event{Kind: blocktrace.KernelWrite, Thread: t.ID(), Space: r.spaceNumber(t), Addr: addr, Size: n})
 }
 
+// Open implements recorder.Recording: the program's arguments were read before.
+func (r *Recording) Open(on *recorder.Recorder) {
+	r.inputs.Open(on)
+	r.start(on)
+}
+
+// start starts the log of memory.
+func (r *Recording) start(on *recorder.Recorder) {
+	r.begun = true
+	r.Executor.CPUID = on.CPU().CPUID
+	r.err = on.CPU().LogMemory(memlog.Filter{})
+}
+
 // Begin implements recorder.Recording.
 func (r *Recording) Begin(on *recorder.Recorder, t *kernel.Task) {
+	if !r.begun {
+		r.start(on)
+	}
 	if r.err != nil {
 		return
 	}
-	r.task, r.base = t, 0
-	if !r.begun {
-		r.begun = true
-		r.Executor.CPUID = on.CPU().CPUID
-		if r.err = on.CPU().LogMemory(memlog.Filter{}); r.err != nil {
-			return
-		}
-	}
+	r.task, r.base = t, on.InQuantum()
 	r.drainLog(on.CPU())
 	r.inputs.Begin(on, t)
 	r.counted, r.seq = uint32(on.CPU().CountedBranches()), on.At().Seq

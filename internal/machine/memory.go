@@ -84,7 +84,7 @@ func (m *Machine) commitStores(q sched.Quantum) bool {
 		s.stores.Drain(q.Core)
 	}
 	m.recordDelays(now, false)
-	s.recording.delays.noteRun(q.Core)
+	s.recording.delays.NoteRun(q.Core)
 	return true
 }
 
@@ -145,4 +145,16 @@ func (m *Machine) drainAtEnd() {
 	m.completeAllStores()
 	m.state.stores.DrainAll()
 	m.recordDelays(m.state.cluster.Makespan(), false)
+}
+
+// recordDelays records the stores that were committed since the last call, at a time of the
+// core that runs.
+func (m *Machine) recordDelays(now arch.Cycles, decided bool) {
+	s := m.state
+	if s.recording.delays == nil {
+		return
+	}
+	at := s.recording.rec.At()
+	at.Time = now
+	s.recording.delays.Committed(s.stores.(*storebuffer.ByStore).Cores, at, decided)
 }

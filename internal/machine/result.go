@@ -1,6 +1,9 @@
 package machine
 
-import "github.com/heddle-dmt/heddle/internal/machine/publish"
+import (
+	"github.com/heddle-dmt/heddle/internal/machine/publish"
+	"github.com/heddle-dmt/heddle/recorder/stretch"
+)
 
 // Result is the outcome of a run, with its counts and digests. Its JSON form is the summary file
 // of `heddle run`.
@@ -52,6 +55,9 @@ type Result struct {
 	// function that is known, so that only its futex calls, atomic instructions
 	// and threads were.
 	SyncRecognition string `json:"sync_recognition,omitempty"`
+
+	// Stretch is the part of the run of which events were recorded, if not all of it.
+	Stretch *stretch.Result `json:"stretch,omitempty"`
 
 	// Schedule is how the run followed the schedule that was enforced, if there was one.
 	Schedule *ScheduleResult `json:"schedule,omitempty"`

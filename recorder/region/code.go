@@ -86,6 +86,24 @@ func marksIn(v *mm.VMA) map[arch.Addr]purpose {
 }
 
 func (s Spec) functionsIn(v *mm.VMA) map[arch.Addr]purpose {
+	places := map[arch.Addr]purpose{}
+	for _, at := range FunctionIn(v, s.From) {
+		places[at] |= begins
+	}
+	if s.Kind == Calls {
+		for _, at := range FunctionIn(v, s.To) {
+			places[at] |= ends
+		}
+	}
+	return places
+}
+
+// FunctionIn lists the addresses of the functions of a name in the code of a mapping: demangled, with or without the
+// types of parameters, or as it is in the file.
+func FunctionIn(v *mm.VMA, name string) (list []arch.Addr) {
+	if v.Prot&unix.PROT_EXEC == 0 || v.File == nil || v.Object == nil {
+		return nil
+	}
 	e, err := debuginfo.ParseELF(objectReader{v.Object})
 	if err != nil {
 		return nil
@@ -95,22 +113,14 @@ func (s Spec) functionsIn(v *mm.VMA) map[arch.Addr]purpose {
 	if !ok {
 		return nil
 	}
-	places := map[arch.Addr]purpose{}
 	symbols := f.Symbols()
 	for i := range symbols {
 		x := &symbols[i]
-		if x.Kind != debuginfo.Function || x.Addr < start || x.Addr >= start+v.Len() {
-			continue
-		}
-		at := v.Start + arch.Addr(x.Addr-start)
-		if isNamed(x, s.From) {
-			places[at] |= begins
-		}
-		if s.Kind == Calls && isNamed(x, s.To) {
-			places[at] |= ends
+		if x.Kind == debuginfo.Function && x.Addr >= start && x.Addr < start+v.Len() && isNamed(x, name) {
+			list = append(list, v.Start+arch.Addr(x.Addr-start))
 		}
 	}
-	return places
+	return list
 }
 
 // isNamed reports whether a symbol has a name, demangled, with or without the types of its parameters, or as it is

@@ -1,4 +1,6 @@
-package machine
+// Package delays records the stores of a run that other cores see late: those that wait in a store buffer while
+// another thread runs (docs/traces.md).
+package delays
 
 import (
 	"encoding/binary"
@@ -10,10 +12,10 @@ import (
 	"github.com/heddle-dmt/heddle/recorder/trace"
 )
 
-// delayLog follows the stores that wait in buffers from quantum to quantum, and records
+// Log follows the stores that wait in buffers from quantum to quantum, and records
 // each store that waited while another thread ran when it is committed. It is plain data;
-// a nil delayLog does nothing.
-type delayLog struct {
+// a nil Log does nothing.
+type Log struct {
 	to    *trace.Stream
 	cores [][]waitingStore
 }
@@ -25,14 +27,15 @@ type waitingStore struct {
 	delayed bool // another thread has run since
 }
 
-func newDelayLog(w *trace.Writer, cores int) *delayLog {
-	return &delayLog{to: w.Stream(trace.Delays, 0), cores: make([][]waitingStore, cores)}
+// New makes the Log of a run that has not begun.
+func New(w *trace.Writer, cores int) *Log {
+	return &Log{to: w.Stream(trace.Delays, 0), cores: make([][]waitingStore, cores)}
 }
 
-// recordCommitted compares the buffers with their state at the last call: stores that are no
+// Committed compares the buffers with their state at the last call: stores that are no
 // longer there were committed at the given point of the run, and decided reports that this was
 // by decision.
-func (d *delayLog) recordCommitted(b *storebuffer.Cores, at event.Stamp, decided bool) {
+func (d *Log) Committed(b *storebuffer.Cores, at event.Stamp, decided bool) {
 	if d == nil {
 		return
 	}
@@ -55,8 +58,8 @@ func (d *delayLog) recordCommitted(b *storebuffer.Cores, at event.Stamp, decided
 	}
 }
 
-// noteRun notes that a thread runs on a core: stores that wait on other cores are delayed.
-func (d *delayLog) noteRun(core arch.CoreID) {
+// NoteRun notes that a thread runs on a core: stores that wait on other cores are delayed.
+func (d *Log) NoteRun(core arch.CoreID) {
 	if d == nil {
 		return
 	}
@@ -69,7 +72,7 @@ func (d *delayLog) noteRun(core arch.CoreID) {
 	}
 }
 
-func (d *delayLog) recordDelay(w waitingStore, core arch.CoreID, at event.Stamp, decided bool) {
+func (d *Log) recordDelay(w waitingStore, core arch.CoreID, at event.Stamp, decided bool) {
 	if !w.delayed || w.store.Size == 0 {
 		return
 	}
@@ -78,16 +81,4 @@ func (d *delayLog) recordDelay(w waitingStore, core arch.CoreID, at event.Stamp,
 		Stamp: at, Made: w.store.Made, Addr: w.store.Addr, Size: w.store.Size,
 		Value: binary.LittleEndian.Uint64(w.store.Data[:]), Decided: decided,
 	}, at)
-}
-
-// recordDelays records the stores that were committed since the last call, at a time of the
-// core that runs.
-func (m *Machine) recordDelays(now arch.Cycles, decided bool) {
-	s := m.state
-	if s.recording.delays == nil {
-		return
-	}
-	at := s.recording.rec.At()
-	at.Time = now
-	s.recording.delays.recordCommitted(s.stores.(*storebuffer.ByStore).Cores, at, decided)
 }
