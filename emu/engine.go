@@ -145,8 +145,7 @@ type CPU interface {
 	// its loads can read, until EndLogs; see package memlog. It comes before the first run, or while no
 	// run executes, as LogBranches. It does not change the effect of a run.
 	LogMemory(memlog.Filter) error
-	// EndLogs ends the logs of branches and memory while no run executes, so that later runs cost what they
-	// do without. The entries since the last stop are lost, and branches are not counted any more.
+	// EndLogs ends the logs of branches and memory while no run executes, so that later runs cost less. The entries since the last stop are lost, and branches are not counted any more.
 	EndLogs()
 	// MuteMemory leaves the accesses of the next runs out of the log, or logs them again.
 	MuteMemory(mute bool)

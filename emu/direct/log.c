@@ -56,6 +56,8 @@ void direct_log_end(struct direct_engine *e) {
   log->memory = (struct heddle_mem_core){0};
   log->bank = NULL;
   direct_blocks_drop_all(e);
+  for (unsigned k = 0; k < BANKS; k++)
+    if (e->banks[k].context) e->banks[k].context->leave = direct_leave;
 }
 
 void direct_log_close(struct direct_engine *e) {

@@ -50,6 +50,7 @@ static void update_caches(struct heddle_cpu *cpu) {
 }
 
 uc_err heddle_start_engine(struct heddle_cpu *cpu) {
+  heddle_mem_drop_ended(&cpu->logs.memory);
   heddle_mem_hooks_regained(&cpu->logs.memory);
   uint64_t pc = get_rip(cpu);
   heddle_pause_prepare(cpu, pc);

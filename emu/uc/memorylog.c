@@ -249,13 +249,20 @@ int heddle_mem_open(struct heddle_cpu *cpu, const struct heddle_mem_range *data,
   return err;
 }
 
-// Ends the logs of branches and of accesses.
-int heddle_cpu_end_logs(struct heddle_cpu *cpu) {
+// Ends the logs of branches and of accesses. The hooks stay: without those of accesses the engine would leave blocks
+// elsewhere than before.
+void heddle_cpu_end_logs(struct heddle_cpu *cpu) {
   cpu->logs.flow.on = cpu->logs.flow.timed = false;
   cpu->logs.flow.nwords = cpu->logs.flow.ncode = cpu->logs.flow.nbytes = 0;
-  heddle_mem_close(cpu);
-  cpu->logs.memory = (struct heddle_mem_log){0};
-  return heddle_cpu_count_branches(cpu);
+  cpu->logs.memory.ended = cpu->logs.memory.core.muted = cpu->logs.memory.core.on;
+  heddle_mem_drop_ended(&cpu->logs.memory);
+}
+
+// Empties a log that has ended.
+void heddle_mem_drop_ended(struct heddle_mem_log *log) {
+  if (!log->ended) return;
+  log->core.to->n = log->core.to->nbytes = log->core.start = 0;
+  log->core.full = false;
 }
 
 void heddle_mem_close(struct heddle_cpu *cpu) {
