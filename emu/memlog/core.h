@@ -13,6 +13,7 @@ struct heddle_mem_core {
   struct heddle_mem_consumer *consumer;  // of the present run, or NULL
   uint64_t era;        // see struct heddle_mem_consumer; heddle_mem_new_era
   size_t start;        // index of the first entry of the running instruction
+  bool late;           // the log began within a run: pages that are not known are not new
   bool on, muted, selective;
   bool partial;        // some accesses are left out, so contents and writes of the kernel are, too
   bool full;           // the run must stop
