@@ -48,6 +48,9 @@ type Options struct {
 	// Choose reports whether the bytes of an input become symbols. The headers of libraries
 	// that the dynamic linker reads are inputs, too.
 	Choose func(e *event.Input) bool
+	// Follow, if set, reports whether a thread is executed concolically. What the others write to memory that they share
+	// with it depends on no input.
+	Follow func(t *kernel.Task) bool
 	// Summaries are those of functions of libraries and programs.
 	Summaries []concolic.Summary
 	// Check compares every expression with the recorded value.
@@ -154,7 +157,7 @@ func (r *Recording) spaceNumber(t *kernel.Task) uint64 {
 // Start implements recorder.Recording: a new process has its parent's memory.
 func (r *Recording) Start(on *recorder.Recorder, t *kernel.Task, e *event.Start) {
 	parent := on.Kernel().Task(e.Parent)
-	if parent == nil || parent.Space() == t.Space() {
+	if parent == nil || parent.Space() == t.Space() || r.options.Follow != nil && !r.options.Follow(parent) {
 		return
 	}
 	r.Executor.Fork(r.spaceNumber(parent), r.spaceNumber(t))
@@ -192,7 +195,7 @@ func (r *Recording) Begin(on *recorder.Recorder, t *kernel.Task) {
 	if !r.begun {
 		r.start(on)
 	}
-	if r.err != nil {
+	if r.err != nil || r.passes(on, t) {
 		return
 	}
 	r.task, r.base = t, on.InQuantum()
@@ -203,11 +206,23 @@ func (r *Recording) Begin(on *recorder.Recorder, t *kernel.Task) {
 	r.Executor.Resume(t.ID(), r.spaceNumber(t), &r.state)
 }
 
+// passes reports whether a thread is not followed; its accesses are passed over.
+func (r *Recording) passes(on *recorder.Recorder, t *kernel.Task) bool {
+	if r.options.Follow == nil || r.options.Follow(t) {
+		return false
+	}
+	on.CPU().SwapMemory(r.log)
+	return true
+}
+
 // Stopped implements recorder.Recording.
 func (r *Recording) Stopped(on *recorder.Recorder, t *kernel.Task, s arch.Stop) {
 	if r.err != nil {
 		// A full log would stop the engine again and again.
 		on.CPU().SwapMemory(r.log)
+		return
+	}
+	if r.passes(on, t) {
 		return
 	}
 	r.drainLog(on.CPU())
@@ -285,7 +300,7 @@ func (r *Recording) drainLog(cpu emu.CPU) {
 
 // Issue implements recorder.Recording.
 func (r *Recording) Issue(on *recorder.Recorder, t *kernel.Task, e *event.Syscall) {
-	if r.err == nil {
+	if r.err == nil && !r.passes(on, t) {
 		r.Executor.Syscall(t.ID())
 		r.addEvent(blocktrace.Event{Kind: blocktrace.Call, Thread: t.ID(), Space: r.spaceNumber(t), Number: e.Number, Args: e.Args})
 		r.inputs.Issue(on, t, e)
@@ -297,7 +312,7 @@ func (r *Recording) Issue(on *recorder.Recorder, t *kernel.Task, e *event.Syscal
 
 // Return implements recorder.Recording.
 func (r *Recording) Return(on *recorder.Recorder, t *kernel.Task, e *event.Syscall) {
-	if r.err != nil || t.Space() == nil {
+	if r.err != nil || t.Space() == nil || r.passes(on, t) {
 		return
 	}
 	r.task = t
@@ -332,7 +347,10 @@ func (r *Recording) followMapping(t *kernel.Task, e *event.Syscall) {
 }
 
 // Signal implements recorder.Recording.
-func (r *Recording) Signal(_ *recorder.Recorder, e *event.Signal) {
+func (r *Recording) Signal(on *recorder.Recorder, e *event.Signal) {
+	if t := on.Kernel().Task(e.Thread); t != nil && r.options.Follow != nil && !r.options.Follow(t) {
+		return
+	}
 	r.Executor.Signal(e.Thread)
 	r.addEvent(blocktrace.Event{Kind: blocktrace.Signal, Thread: e.Thread, Number: uint64(e.Number)})
 }

@@ -125,8 +125,9 @@ func (m *Machine) recordings() (parts []recorder.Recording, err error) {
 	if c.Record.Inputs {
 		parts = append(parts, recorder.NewInputs(m.trace, c.Args, c.Env))
 	}
-	for _, p := range m.with.watching {
-		if p, err = m.inStretch(func() (recorder.Recording, error) { return p, nil }); err != nil {
+	for _, watching := range m.with.watching {
+		p, err := m.inStretch(func() (recorder.Recording, error) { return watching, nil })
+		if err != nil {
 			return nil, err
 		}
 		parts = append(parts, p)
