@@ -23,7 +23,7 @@ type sideEffects struct {
 	writes       []alias.Set
 	// own are pieces of its context's frame that it writes.
 	own []ownWrite
-	// plainReads and plainWrites are the sets that other than atomic instructions access.
+	// plainReads and plainWrites are the sets that other than atomic instructions access, in order.
 	plainReads, plainWrites []alias.Set
 
 	seen map[alias.Set]bool
@@ -102,6 +102,8 @@ func (s *sideCache) effectsOf(c *specialize.Context, b *cfg.Block, taken int) *s
 		d.mayNotReturn, d.makesThreads = true, true
 	}
 	d.seen = nil
+	slices.Sort(d.plainReads)
+	slices.Sort(d.plainWrites)
 	s.known[key] = d
 	return d
 }
@@ -162,8 +164,8 @@ func (s *sideCache) addAccesses(d *sideEffects, c *specialize.Context, b *cfg.Bl
 	}
 }
 
-// addAccess adds an access.
-func (d *sideEffects) addAccess(set alias.Set, store, atomic bool) {
+// seenKey is the key of a kind of accesses in sideEffects.seen.
+func seenKey(set alias.Set, store, atomic bool) alias.Set {
 	key := set << 2
 	if store {
 		key |= 1
@@ -171,6 +173,12 @@ func (d *sideEffects) addAccess(set alias.Set, store, atomic bool) {
 	if atomic {
 		key |= 2
 	}
+	return key
+}
+
+// addAccess adds an access.
+func (d *sideEffects) addAccess(set alias.Set, store, atomic bool) {
+	key := seenKey(set, store, atomic)
 	if d.seen[key] {
 		return
 	}
@@ -238,15 +246,15 @@ func (s *sideCache) callEffects(c *specialize.Context) *sideEffects {
 	return d
 }
 
-// joinEffects adds the effects of another side.
+// joinEffects adds the effects of a call.
 func (d *sideEffects) joinEffects(o *sideEffects) {
 	d.reachesEvent, d.mayNotReturn, d.makesThreads = d.reachesEvent || o.reachesEvent, d.mayNotReturn || o.mayNotReturn, d.makesThreads || o.makesThreads
 	d.registers.addAll(&o.registers)
 	for _, x := range o.reads {
-		d.addAccess(x, false, !slices.Contains(o.plainReads, x))
+		d.addAccess(x, false, !o.seen[seenKey(x, false, false)])
 	}
 	for _, x := range o.writes {
-		d.addAccess(x, true, !slices.Contains(o.plainWrites, x))
+		d.addAccess(x, true, !o.seen[seenKey(x, true, false)])
 	}
 }
 

@@ -16,6 +16,8 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/heddle-dmt/heddle/analyses/cfg"
 	"github.com/heddle-dmt/heddle/analyses/concolic"
 	"github.com/heddle-dmt/heddle/analyses/hybrid"
@@ -65,7 +67,10 @@ type Result struct {
 	// Branches are the branches that depend on inputs (PEREGRINE's UB), Kept those that each mode of slicing keeps.
 	Branches uint64            `json:"branches"`
 	Kept     map[string]uint64 `json:"kept"`
-	// Followed and Sliced are processor-bound times: of the repetition on expressions, and of slicing by each mode.
+	// Reasons counts the constraints that each mode keeps by reason (docs/slicing.md).
+	Reasons map[string]slice.Counts `json:"reasons"`
+	// Followed and Sliced are processor times, the garbage collector's included: of the repetition of the run on
+	// expressions, and of slicing by each mode.
 	Followed time.Duration            `json:"followed"`
 	Sliced   map[string]time.Duration `json:"sliced"`
 }
@@ -76,7 +81,7 @@ func Make(ctx context.Context, path string, o Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	begin := time.Now()
+	begin := processorTime()
 	run, in, err := w.follow(ctx, path, o)
 	if err != nil {
 		return nil, err
@@ -84,18 +89,28 @@ func Make(ctx context.Context, path string, o Options) (*Result, error) {
 	defer run.Close()
 	out := &Result{
 		Process: w.process, Program: w.program, Threads: len(in.Trace.Threads), Instructions: run.Executor.Stats.Instructions,
-		Operations: len(w.schedule.Operations), Inputs: len(run.Executor.Symbols()), Followed: time.Since(begin),
-		Kept: map[string]uint64{}, Sliced: map[string]time.Duration{},
+		Operations: len(w.schedule.Operations), Inputs: len(run.Executor.Symbols()), Followed: processorTime() - begin,
+		Kept: map[string]uint64{}, Reasons: map[string]slice.Counts{}, Sliced: map[string]time.Duration{},
 	}
 	for _, mode := range []slice.Mode{slice.Upper, slice.Plain, slice.Simplified, slice.Lower, slice.TERN} {
-		begin := time.Now()
+		begin := processorTime()
 		options := slice.DefaultOptions()
 		options.Mode = mode
 		s := slice.Make(in, options)
 		name := slice.Modes()[mode]
-		out.Branches, out.Kept[name], out.Sliced[name] = s.Stats.Branches, s.Stats.KeptBranches, time.Since(begin)
+		out.Branches, out.Kept[name], out.Sliced[name] = s.Stats.Branches, s.Stats.KeptBranches, processorTime()-begin
+		out.Reasons[name] = s.Stats.Reasons
 	}
 	return out, ctx.Err()
+}
+
+// processorTime is the processor time of this process.
+func processorTime() time.Duration {
+	var u unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // window is what is read of the trace.
