@@ -8,14 +8,6 @@ import (
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
-// Bounds says which stretch of a run is recorded. It is told of a thread that is about to run (Begin), of system
-// calls and of the run's events that a caller has it follow, before the recordings are.
-type Bounds interface {
-	Recording
-	// Phase returns where the run is.
-	Phase() Phase
-}
-
 // Phase is where a run is in relation to the recorded stretch.
 type Phase uint8
 
@@ -28,7 +20,7 @@ const (
 
 // limits is the state of a Recorder that records a stretch.
 type limits struct {
-	bounds  Bounds
+	bounds  *Bounds
 	settled func() bool
 	phase   Phase
 	// counted is the engine's count of branches when the thread began to run or stopped last.
@@ -40,15 +32,16 @@ type limits struct {
 func (*limits) SharedInSnapshot() {}
 
 // Limit has the recorder record a stretch of a run that has not begun. Before and after it the trace gets only
-// what repeats the run; keep, unless it is nil, takes the other events before it. The stretch begins and ends
-// where settled is true: no thread is inside an instruction.
+// what repeats the run. The stretch begins and ends where settled is true: no thread is inside an instruction.
 //
 // Events have the numbers and stamps that they have in a recording of the whole run. A stretch that begins with the run
 // has no Recording.Open.
-func (r *Recorder) Limit(b Bounds, settled func() bool, keep func(e any)) {
+func (r *Recorder) Limit(b *Bounds, settled func() bool) {
 	r.limits = &limits{bounds: b, settled: settled, issued: map[arch.ThreadID]event.Syscall{}}
 	if b.Phase() == BeforeStretch {
-		r.trace.Mute(keep)
+		p := newPast()
+		r.parts = append(r.parts, p)
+		r.trace.Mute(p.keepEvent)
 		return
 	}
 	r.limits.phase = InStretch

@@ -12,7 +12,7 @@ import (
 	"github.com/heddle-dmt/heddle/experiments/window"
 	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/internal/testsize"
-	"github.com/heddle-dmt/heddle/recorder/stretch"
+	"github.com/heddle-dmt/heddle/recorder"
 )
 
 // apache starts apache2 with 8 worker threads and a page of 100 KB, and asks for it 16 times, 8 at a time.
@@ -26,7 +26,7 @@ const apache = `mkdir /tmp/web; head -c 100000 /dev/zero > /tmp/web/page
 	ab -q -n 24 -c 8 http://127.0.0.1:8080/page; kill -WINCH $s; wait $s`
 
 // record records a window of a server's run.
-func record(t *testing.T, script string, s stretch.Spec) string {
+func record(t *testing.T, script string, s recorder.Stretch) string {
 	t.Helper()
 	f, err := os.Create(filepath.Join(t.TempDir(), "trace"))
 	if err != nil {
@@ -50,8 +50,8 @@ func TestWindowOfApache(t *testing.T) {
 	if _, err := exec.LookPath("apache2"); err != nil || !testsize.Long() {
 		t.Skip("apache2 is not installed, or HEDDLE_LONG is not set")
 	}
-	path := record(t, apache, stretch.Spec{
-		From: stretch.Place{Kind: stretch.Request, Port: 8080, N: 10}, To: stretch.Place{Kind: stretch.Request, Port: 8080, N: 18},
+	path := record(t, apache, recorder.Stretch{
+		From: recorder.Place{Kind: recorder.AtRequest, Port: 8080, N: 10}, To: recorder.Place{Kind: recorder.AtRequest, Port: 8080, N: 18},
 	})
 	r, err := window.Make(context.Background(), path, window.Options{})
 	if err != nil {

@@ -20,7 +20,6 @@ import (
 	"github.com/heddle-dmt/heddle/memmodel"
 	"github.com/heddle-dmt/heddle/recorder"
 	"github.com/heddle-dmt/heddle/recorder/event"
-	"github.com/heddle-dmt/heddle/recorder/stretch"
 	"github.com/heddle-dmt/heddle/recorder/trace"
 	"github.com/heddle-dmt/heddle/sched"
 	"github.com/heddle-dmt/heddle/sched/dmt"
@@ -43,7 +42,7 @@ type Machine struct {
 	breakpoints []arch.Addr
 	watching    []recorder.Recording
 	seesPauses  bool
-	bounded     *stretch.Bounds // of the recorded stretch, or nil
+	bounded     *recorder.Bounds // of the recorded stretch, or nil
 	// bound and files are those of AcceptStates.
 	bound            []deepcopy.Bound
 	files            *vfs.FS

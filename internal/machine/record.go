@@ -14,7 +14,6 @@ import (
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/recorder/pt"
 	"github.com/heddle-dmt/heddle/recorder/replay"
-	"github.com/heddle-dmt/heddle/recorder/stretch"
 	"github.com/heddle-dmt/heddle/recorder/trace"
 	"github.com/heddle-dmt/heddle/sched"
 )
@@ -51,7 +50,7 @@ type Record struct {
 	Memory *recorder.MemoryConfig
 	// Stretch is the part of the run of which events are recorded; the zero value is the whole run. What repeats the
 	// run is recorded of all of it.
-	Stretch stretch.Spec
+	Stretch recorder.Stretch
 }
 
 // recording is the part of the machine's state that records and replays. The

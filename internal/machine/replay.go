@@ -21,8 +21,8 @@ import (
 	"github.com/heddle-dmt/heddle/internal/machine/jsontext"
 	"github.com/heddle-dmt/heddle/internal/machine/publish"
 	"github.com/heddle-dmt/heddle/memmodel/storebuffer"
+	"github.com/heddle-dmt/heddle/recorder"
 	"github.com/heddle-dmt/heddle/recorder/replay"
-	"github.com/heddle-dmt/heddle/recorder/stretch"
 	"github.com/heddle-dmt/heddle/recorder/syncops"
 	"github.com/heddle-dmt/heddle/recorder/trace"
 	"github.com/heddle-dmt/heddle/sched"
@@ -90,7 +90,7 @@ type manifest struct {
 	Stdin           stdinText           `json:"stdin"`
 	Publish         []publish.Port      `json:"publish,omitempty"`
 	// Stretch is the part of the run of which events were recorded.
-	Stretch *stretch.Spec `json:"stretch,omitempty"`
+	Stretch *recorder.Stretch `json:"stretch,omitempty"`
 	// Closed are the descriptors of 0, 1 and 2 that the program did not have.
 	Closed []int `json:"closed,omitempty"`
 }
@@ -264,9 +264,9 @@ func (r *Replay) missing(part string, err error) error {
 }
 
 // Stretch is the part of the run of which events were recorded.
-func (r *Replay) Stretch() stretch.Spec {
+func (r *Replay) Stretch() recorder.Stretch {
 	if r.manifest.Stretch == nil {
-		return stretch.Spec{}
+		return recorder.Stretch{}
 	}
 	return *r.manifest.Stretch
 }

@@ -2,7 +2,7 @@ package machine
 
 import (
 	"github.com/heddle-dmt/heddle/internal/machine/publish"
-	"github.com/heddle-dmt/heddle/recorder/stretch"
+	"github.com/heddle-dmt/heddle/recorder"
 )
 
 // Result is the outcome of a run, with its counts and digests. Its JSON form is the summary file
@@ -57,7 +57,7 @@ type Result struct {
 	SyncRecognition string `json:"sync_recognition,omitempty"`
 
 	// Stretch is the part of the run of which events were recorded, if not all of it.
-	Stretch *stretch.Result `json:"stretch,omitempty"`
+	Stretch *recorder.StretchResult `json:"stretch,omitempty"`
 
 	// Schedule is how the run followed the schedule that was enforced, if there was one.
 	Schedule *ScheduleResult `json:"schedule,omitempty"`

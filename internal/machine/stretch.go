@@ -4,7 +4,6 @@ import (
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/guest/kernel"
 	"github.com/heddle-dmt/heddle/recorder"
-	"github.com/heddle-dmt/heddle/recorder/stretch"
 )
 
 // inStretch makes a recording now, or if a stretch of the run is recorded one that is made when that begins.
@@ -30,11 +29,9 @@ func (m *Machine) limitRecording() error {
 			return errRecording.Wrap(err)
 		}
 	}
-	s := &stretchHook{recorder: m.state.recording.rec, bounds: stretch.New(r.Stretch)}
+	s := &stretchHook{recorder: m.state.recording.rec, bounds: recorder.NewBounds(r.Stretch)}
 	s.bounds.Attach(m.cpu, m.Instructions)
-	past := stretch.NewPast()
-	s.recorder.Add(past)
-	s.recorder.Limit(s.bounds, func() bool { return len(m.state.interrupted) == 0 }, past.Keep)
+	s.recorder.Limit(s.bounds, func() bool { return len(m.state.interrupted) == 0 })
 	m.with.hooks = append(m.with.hooks, s)
 	m.bounded = s.bounds
 	return nil
@@ -44,7 +41,7 @@ func (m *Machine) limitRecording() error {
 type stretchHook struct {
 	NoHook
 	recorder *recorder.Recorder
-	bounds   *stretch.Bounds
+	bounds   *recorder.Bounds
 }
 
 // EngineStarts implements Hook.

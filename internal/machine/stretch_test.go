@@ -12,10 +12,10 @@ import (
 	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/internal/machine/machinetest"
 	"github.com/heddle-dmt/heddle/internal/testsize"
+	"github.com/heddle-dmt/heddle/recorder"
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/recorder/flow"
 	"github.com/heddle-dmt/heddle/recorder/memtrace"
-	"github.com/heddle-dmt/heddle/recorder/stretch"
 	"github.com/heddle-dmt/heddle/recorder/trace"
 	"github.com/heddle-dmt/heddle/sched"
 )
@@ -146,25 +146,25 @@ func TestStretch(t *testing.T) {
 				if name == "racy" {
 					c.Sched = sched.Options{Policy: sched.Random, Granularity: "instruction", Quantum: 100}
 				}
-				recording := func(s stretch.Spec) func(io.Writer) *machine.Record {
+				recording := func(s recorder.Stretch) func(io.Writer) *machine.Record {
 					return func(to io.Writer) *machine.Record {
 						r := everything(to)
 						r.Sync.Heap, r.Stretch = true, s
 						return r
 					}
 				}
-				run, path := record(t, c, recording(stretch.Spec{}))
+				run, path := record(t, c, recording(recorder.Stretch{}))
 				whole := readContents(t, path)
 				n := run.Instructions
-				for _, places := range [][2]stretch.Place{
-					{{Kind: stretch.Instruction, N: n / 2}, {Kind: stretch.Instruction, N: n * 3 / 4}},
-					{{Kind: stretch.Instruction, N: n * 9 / 10}, {}},
-					{{}, {Kind: stretch.Instruction, N: n * 6 / 10}},
-					{{Kind: stretch.Time, N: run.Cycles * 6 / 10}, {Kind: stretch.Time, N: run.Cycles * 9 / 10}},
-					{{Kind: stretch.Instruction, N: n * 8 / 10, Thread: 1000}, {Kind: stretch.Instruction, N: n * 9 / 10}},
+				for _, places := range [][2]recorder.Place{
+					{{Kind: recorder.AtInstruction, N: n / 2}, {Kind: recorder.AtInstruction, N: n * 3 / 4}},
+					{{Kind: recorder.AtInstruction, N: n * 9 / 10}, {}},
+					{{}, {Kind: recorder.AtInstruction, N: n * 6 / 10}},
+					{{Kind: recorder.AtTime, N: run.Cycles * 6 / 10}, {Kind: recorder.AtTime, N: run.Cycles * 9 / 10}},
+					{{Kind: recorder.AtInstruction, N: n * 8 / 10, Thread: 1000}, {Kind: recorder.AtInstruction, N: n * 9 / 10}},
 				} {
 					out.Reset()
-					s := stretch.Spec{From: places[0], To: places[1]}
+					s := recorder.Stretch{From: places[0], To: places[1]}
 					got, path := record(t, c, recording(s))
 					if got.Digest != run.Digest || got.Cycles != run.Cycles {
 						t.Fatalf("%v: the run is another one: %d cycles, not %d", s, got.Cycles, run.Cycles)
@@ -173,7 +173,7 @@ func TestStretch(t *testing.T) {
 						continue // the thread has not as many instructions
 					}
 					checkStretch(t, whole, readContents(t, path))
-					if s.From.Kind != stretch.Unset {
+					if s.From.Kind != recorder.NoPlace {
 						replayMemory(t, path, memtrace.Select{})
 					}
 					printed := out.String()

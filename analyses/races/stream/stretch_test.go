@@ -15,8 +15,8 @@ import (
 	"github.com/heddle-dmt/heddle/internal/gcctest"
 	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/internal/testsize"
+	"github.com/heddle-dmt/heddle/recorder"
 	"github.com/heddle-dmt/heddle/recorder/event"
-	"github.com/heddle-dmt/heddle/recorder/stretch"
 	"github.com/heddle-dmt/heddle/recorder/trace"
 	"github.com/heddle-dmt/heddle/sched"
 )
@@ -122,8 +122,8 @@ func TestStretchHasTheRacesOfTheRun(t *testing.T) {
 		c := machine.DefaultConfig()
 		c.Args, c.Dir, c.Seed, c.Stdout = []string{bin}, filepath.Dir(bin), seed, io.Discard
 		c.Sched = sched.Options{Policy: sched.Random, Quantum: 300}
-		compareStretches(t, c, stretch.Spec{}, 0.5, 0.9)
-		compareStretches(t, c, stretch.Spec{}, 0.85, 0.95)
+		compareStretches(t, c, recorder.Stretch{}, 0.5, 0.9)
+		compareStretches(t, c, recorder.Stretch{}, 0.85, 0.95)
 	}
 }
 
@@ -161,10 +161,10 @@ func TestStretchesOfServers(t *testing.T) {
 			c := machine.DefaultConfig()
 			c.Args, c.Dir, c.Stdout, c.Stderr = []string{"sh", "-c", server.script}, os.TempDir(), io.Discard, io.Discard
 			c.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"}
-			s := stretch.Spec{}
+			s := recorder.Stretch{}
 			if server.port > 0 {
-				s.From = stretch.Place{Kind: stretch.Request, Port: server.port, N: 20}
-				s.To = stretch.Place{Kind: stretch.Request, Port: server.port, N: 50}
+				s.From = recorder.Place{Kind: recorder.AtRequest, Port: server.port, N: 20}
+				s.To = recorder.Place{Kind: recorder.AtRequest, Port: server.port, N: 50}
 			}
 			compareStretches(t, c, s, 0.1, 0.4)
 		})
@@ -172,9 +172,9 @@ func TestStretchesOfServers(t *testing.T) {
 }
 
 // compareStretches compares a stretch, or the part of the run between two fractions of its instructions, with the run.
-func compareStretches(t *testing.T, c machine.Config, s stretch.Spec, from, to float64) {
+func compareStretches(t *testing.T, c machine.Config, s recorder.Stretch, from, to float64) {
 	t.Helper()
-	record := func(s stretch.Spec) ([]byte, *machine.Result) {
+	record := func(s recorder.Stretch) ([]byte, *machine.Result) {
 		var file bytes.Buffer
 		what := everything()
 		what.To, what.Stretch = &file, s
@@ -185,11 +185,11 @@ func compareStretches(t *testing.T, c machine.Config, s stretch.Spec, from, to f
 		}
 		return file.Bytes(), r
 	}
-	file, run := record(stretch.Spec{})
+	file, run := record(recorder.Stretch{})
 	if s.IsWhole() {
 		n := float64(run.Instructions)
-		s.From = stretch.Place{Kind: stretch.Instruction, N: uint64(from * n)}
-		s.To = stretch.Place{Kind: stretch.Instruction, N: uint64(to * n)}
+		s.From = recorder.Place{Kind: recorder.AtInstruction, N: uint64(from * n)}
+		s.To = recorder.Place{Kind: recorder.AtInstruction, N: uint64(to * n)}
 	}
 	small, again := record(s)
 	if again.Digest != run.Digest {

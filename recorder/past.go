@@ -1,4 +1,4 @@
-package stretch
+package recorder
 
 import (
 	"cmp"
@@ -10,47 +10,46 @@ import (
 	"github.com/heddle-dmt/heddle/guest/kernel"
 	"github.com/heddle-dmt/heddle/guest/linux"
 	"github.com/heddle-dmt/heddle/guest/mm"
-	"github.com/heddle-dmt/heddle/recorder"
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/recorder/trace"
 )
 
-// Past keeps the events before a stretch that still have an effect, and writes them, with their own stamps, to the trace
+// past keeps the events before a stretch that still have an effect, and writes them, with their own stamps, to the trace
 // when the stretch begins: the starts of the threads that there are, the threads of the cores, objects of synchronization,
 // blocks of the heap, and operations, calls of allocators, system calls and signal handlers that are under way. It adds
 // the registers of all threads and the areas of memory at that moment.
-type Past struct {
-	recorder.Nothing
+type past struct {
+	Nothing
 	starts    map[arch.ThreadID]event.Start
 	issued    map[arch.ThreadID]event.Syscall
 	switches  map[arch.CoreID]event.Switch
 	objects   []event.Object
 	under     map[arch.ThreadID][]any // *event.Sync, *event.Heap and *event.Signal, the innermost last
-	barriers  map[event.ObjectID]*barrier
+	barriers  map[event.ObjectID]*pastBarrier
 	heaps     map[int32]map[arch.Addr]event.Heap // blocks by process
 	processes map[arch.ThreadID]int32            // also of threads that are over
 }
 
-// barrier is the past of a barrier: the events of its creation, and those since no thread waited at it.
-type barrier struct {
+// pastBarrier is the past of a barrier: the events of its creation, and those since no thread waited at it.
+type pastBarrier struct {
 	made, rounds []event.Sync
 	waiting      int
 }
 
-// NewPast makes the Past of a run that has not begun.
-func NewPast() *Past {
-	return &Past{
+// newPast makes the past of a run that has not begun.
+func newPast() *past {
+	return &past{
 		starts: map[arch.ThreadID]event.Start{}, issued: map[arch.ThreadID]event.Syscall{}, switches: map[arch.CoreID]event.Switch{},
-		under: map[arch.ThreadID][]any{}, barriers: map[event.ObjectID]*barrier{}, heaps: map[int32]map[arch.Addr]event.Heap{},
+		under: map[arch.ThreadID][]any{}, barriers: map[event.ObjectID]*pastBarrier{}, heaps: map[int32]map[arch.Addr]event.Heap{},
 		processes: map[arch.ThreadID]int32{},
 	}
 }
 
 // SharedInSnapshot marks that a run of which a stretch is recorded does not return to snapshots.
-func (p *Past) SharedInSnapshot() {}
+func (p *past) SharedInSnapshot() {}
 
-// Keep takes an event before the stretch (trace.Writer.Mute).
-func (p *Past) Keep(e any) {
+// keepEvent takes an event before the stretch (trace.Writer.Mute).
+func (p *past) keepEvent(e any) {
 	switch e := e.(type) {
 	case *event.Start:
 		p.keepStart(e)
@@ -78,7 +77,7 @@ func (p *Past) Keep(e any) {
 }
 
 // keepStart keeps the start of a thread. A process that was forked has its parent's heap.
-func (p *Past) keepStart(e *event.Start) {
+func (p *past) keepStart(e *event.Start) {
 	p.starts[e.Thread] = *e
 	p.processes[e.Thread] = e.Process
 	if p.heaps[e.Process] != nil {
@@ -93,7 +92,7 @@ func (p *Past) keepStart(e *event.Start) {
 	}
 }
 
-func (p *Past) keepSyscall(e *event.Syscall) {
+func (p *past) keepSyscall(e *event.Syscall) {
 	if e.Phase == event.Return {
 		delete(p.issued, e.Thread)
 		if linux.Has(e.Number, linux.Executes) && e.Result == 0 {
@@ -115,7 +114,7 @@ func (p *Past) keepSyscall(e *event.Syscall) {
 }
 
 // leave removes the innermost operation that is under way, or call of an allocator, as ends says.
-func (p *Past) leave(t arch.ThreadID, ends func(e any) bool) {
+func (p *past) leave(t arch.ThreadID, ends func(e any) bool) {
 	list := p.under[t]
 	for n := len(list) - 1; n >= 0; n-- {
 		if ends(list[n]) {
@@ -125,7 +124,7 @@ func (p *Past) leave(t arch.ThreadID, ends func(e any) bool) {
 	}
 }
 
-func (p *Past) keepSync(e *event.Sync) {
+func (p *past) keepSync(e *event.Sync) {
 	s := *e
 	if e.Op == event.OpBarrierInit || e.Op == event.OpBarrierWait {
 		p.keepBarrier(&s)
@@ -145,15 +144,15 @@ func (p *Past) keepSync(e *event.Sync) {
 }
 
 // keepBarrier keeps the rounds of a barrier in which threads wait.
-func (p *Past) keepBarrier(e *event.Sync) {
+func (p *past) keepBarrier(e *event.Sync) {
 	b := p.barriers[e.Object]
 	if b == nil {
-		b = &barrier{}
+		b = &pastBarrier{}
 		p.barriers[e.Object] = b
 	}
 	if e.Op == event.OpBarrierInit {
 		if e.Phase == event.Enter {
-			*b = barrier{}
+			*b = pastBarrier{}
 		}
 		b.made = append(b.made, *e)
 		return
@@ -166,7 +165,7 @@ func (p *Past) keepBarrier(e *event.Sync) {
 	}
 }
 
-func (p *Past) keepHeap(e *event.Heap) {
+func (p *past) keepHeap(e *event.Heap) {
 	blocks := p.heaps[p.processes[e.Thread]]
 	if e.Phase == event.Enter {
 		h := *e
@@ -188,34 +187,36 @@ func (p *Past) keepHeap(e *event.Heap) {
 	}
 }
 
-// Open implements recorder.Recording: it writes what was kept.
-func (p *Past) Open(r *recorder.Recorder) {
-	var l kept
+// Open implements Recording: it writes what was kept.
+func (p *past) Open(r *Recorder) {
+	var l keptEvents
 	for _, e := range p.starts {
-		l.add(e.Stamp, func() { write(r, trace.Threads, &e) })
+		l.add(e.Stamp, func() { writeEvent(r, trace.Threads, &e) })
 	}
 	for _, e := range p.switches {
 		if _, lives := p.starts[e.Thread]; lives {
-			l.add(e.Stamp, func() { write(r, trace.Sideband, &e) })
+			l.add(e.Stamp, func() { writeEvent(r, trace.Sideband, &e) })
 		}
 	}
 	for _, e := range p.objects {
-		l.add(e.Stamp, func() { write(r, trace.Objects, &e) })
+		l.add(e.Stamp, func() { writeEvent(r, trace.Objects, &e) })
 	}
 	for _, e := range p.issued {
-		l.add(e.Stamp, func() { write(r, trace.Syscalls, &e) })
+		l.add(e.Stamp, func() { writeEvent(r, trace.Syscalls, &e) })
 	}
 	p.addUnderWay(r, &l)
 	p.addHeaps(r, &l)
 	l.write()
 	p.writeMachine(r)
-	*p = *NewPast()
+	*p = *newPast()
 }
 
-func write[E trace.Event](r *recorder.Recorder, kind trace.Kind, e *E) { trace.Put(r.Trace().Stream(kind, 0), e) }
+func writeEvent[E trace.Event](r *Recorder, kind trace.Kind, e *E) {
+	trace.Put(r.Trace().Stream(kind, 0), e)
+}
 
-// kept is a list of events that are written in their order.
-type kept struct{ list []keptEvent }
+// keptEvents is a list of events that are written in their order.
+type keptEvents struct{ list []keptEvent }
 
 type keptEvent struct {
 	seq   uint64
@@ -223,9 +224,11 @@ type keptEvent struct {
 	write func()
 }
 
-func (l *kept) add(at event.Stamp, write func()) { l.list = append(l.list, keptEvent{seq: at.Seq, write: write}) }
+func (l *keptEvents) add(at event.Stamp, write func()) {
+	l.list = append(l.list, keptEvent{seq: at.Seq, write: write})
+}
 
-func (l *kept) write() {
+func (l *keptEvents) write() {
 	slices.SortFunc(l.list, func(a, b keptEvent) int {
 		return cmp.Or(cmp.Compare(a.seq, b.seq), cmp.Compare(a.block, b.block))
 	})
@@ -235,16 +238,16 @@ func (l *kept) write() {
 }
 
 // addUnderWay adds operations, calls of allocators and handlers that are under way, and the rounds of barriers.
-func (p *Past) addUnderWay(r *recorder.Recorder, l *kept) {
+func (p *past) addUnderWay(r *Recorder, l *keptEvents) {
 	for _, list := range p.under {
 		for _, e := range list {
 			switch e := e.(type) {
 			case *event.Sync:
-				l.add(e.Stamp, func() { write(r, trace.Sync, e) })
+				l.add(e.Stamp, func() { writeEvent(r, trace.Sync, e) })
 			case *event.Heap:
-				l.add(e.Stamp, func() { write(r, trace.Heap, e) })
+				l.add(e.Stamp, func() { writeEvent(r, trace.Heap, e) })
 			case *event.Signal:
-				l.add(e.Stamp, func() { write(r, trace.Signals, e) })
+				l.add(e.Stamp, func() { writeEvent(r, trace.Signals, e) })
 			}
 		}
 	}
@@ -258,27 +261,27 @@ func (p *Past) addUnderWay(r *recorder.Recorder, l *kept) {
 				e.Thread = first[p.processes[e.Thread]]
 			}
 			if e.Thread != 0 {
-				l.add(e.Stamp, func() { write(r, trace.Sync, &e) })
+				l.add(e.Stamp, func() { writeEvent(r, trace.Sync, &e) })
 			}
 		}
 	}
 }
 
 // addHeaps adds the blocks of the heaps.
-func (p *Past) addHeaps(r *recorder.Recorder, l *kept) {
+func (p *past) addHeaps(r *Recorder, l *keptEvents) {
 	for pid, tasks := range r.Processes {
 		for _, b := range p.heaps[pid] {
 			if _, lives := p.starts[b.Thread]; !lives || p.processes[b.Thread] != pid {
 				b.Thread = tasks[0].ID() // the thread that has allocated it is over, or another process's
 				b.Seq = max(b.Seq, p.starts[b.Thread].Seq)
 			}
-			l.list = append(l.list, keptEvent{b.Seq, b.Addr, func() { write(r, trace.Heap, &b) }})
+			l.list = append(l.list, keptEvent{b.Seq, b.Addr, func() { writeEvent(r, trace.Heap, &b) }})
 		}
 	}
 }
 
 // writeMachine writes the registers of all threads and the areas of memory.
-func (p *Past) writeMachine(r *recorder.Recorder) {
+func (p *past) writeMachine(r *Recorder) {
 	registers, areas := r.Trace().Stream(trace.Registers, 0), r.Trace().Stream(trace.Areas, 0)
 	for pid, tasks := range r.Processes {
 		for _, t := range tasks {

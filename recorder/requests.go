@@ -1,4 +1,4 @@
-package stretch
+package recorder
 
 import (
 	"golang.org/x/sys/unix"
@@ -7,7 +7,6 @@ import (
 	"github.com/heddle-dmt/heddle/guest/kernel"
 	"github.com/heddle-dmt/heddle/guest/linux"
 	"github.com/heddle-dmt/heddle/guest/vfs"
-	"github.com/heddle-dmt/heddle/recorder"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
@@ -29,7 +28,7 @@ func newRequests() requests {
 }
 
 // issue notes a system call on a connection.
-func (q *requests) issue(r *recorder.Recorder, t *kernel.Task, e *event.Syscall) {
+func (q *requests) issue(r *Recorder, t *kernel.Task, e *event.Syscall) {
 	delete(q.calls, e.Thread)
 	if len(q.connections) == 0 {
 		return
@@ -41,7 +40,7 @@ func (q *requests) issue(r *recorder.Recorder, t *kernel.Task, e *event.Syscall)
 	}
 }
 
-func fileOf(r *recorder.Recorder, t *kernel.Task, fd uint64) *vfs.File {
+func fileOf(r *Recorder, t *kernel.Task, fd uint64) *vfs.File {
 	f, _ := r.Kernel().Proc().Process(t.Process().PID()).File(int32(fd))
 	return f
 }
@@ -50,21 +49,21 @@ func fileOf(r *recorder.Recorder, t *kernel.Task, fd uint64) *vfs.File {
 func (q *requests) forget(t arch.ThreadID) { delete(q.calls, t) }
 
 // complete acts on a call that has succeeded, and returns whether a connection or a request begins, and the port.
-func (q *requests) complete(r *recorder.Recorder, t *kernel.Task, e *event.Syscall) (Kind, uint16) {
+func (q *requests) complete(r *Recorder, t *kernel.Task, e *event.Syscall) (PlaceKind, uint16) {
 	c := q.calls[e.Thread]
 	delete(q.calls, e.Thread)
 	switch e.Number {
 	case unix.SYS_ACCEPT, unix.SYS_ACCEPT4:
 		f := fileOf(r, t, e.Result)
 		if f == nil {
-			return Unset, 0
+			return NoPlace, 0
 		}
 		port, ok := kernel.ListeningPort(f)
 		if !ok {
-			return Unset, 0
+			return NoPlace, 0
 		}
 		q.connections[f] = &connection{port: port}
-		return Connection, port
+		return AtConnection, port
 	case unix.SYS_WRITE, unix.SYS_WRITEV, unix.SYS_SENDTO, unix.SYS_SENDMSG, unix.SYS_SENDMMSG, unix.SYS_SENDFILE:
 		if c != nil && e.Result > 0 {
 			c.reading = false
@@ -72,8 +71,8 @@ func (q *requests) complete(r *recorder.Recorder, t *kernel.Task, e *event.Sysca
 	case unix.SYS_READ, unix.SYS_READV, unix.SYS_RECVFROM, unix.SYS_RECVMSG, unix.SYS_RECVMMSG:
 		if c != nil && e.Result > 0 && !c.reading {
 			c.reading = true
-			return Request, c.port
+			return AtRequest, c.port
 		}
 	}
-	return Unset, 0
+	return NoPlace, 0
 }

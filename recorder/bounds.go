@@ -1,4 +1,4 @@
-package stretch
+package recorder
 
 import (
 	"fmt"
@@ -12,9 +12,8 @@ import (
 	"github.com/heddle-dmt/heddle/guest/linux"
 	"github.com/heddle-dmt/heddle/guest/mm"
 	"github.com/heddle-dmt/heddle/internal/errs"
-	"github.com/heddle-dmt/heddle/recorder"
 	"github.com/heddle-dmt/heddle/recorder/event"
-	"github.com/heddle-dmt/heddle/recorder/region"
+	"github.com/heddle-dmt/heddle/recorder/symbolplace"
 )
 
 var (
@@ -32,10 +31,10 @@ var (
 		"Name a later place with --to.")
 )
 
-// Bounds finds the places of a stretch in one run. It is a recorder.Bounds.
+// Bounds finds the places of a stretch in one run. It has no effect on the run.
 type Bounds struct {
-	recorder.Nothing
-	spec     Spec
+	Nothing
+	spec     Stretch
 	from, to search
 	cpu      emu.CPU
 	// retired is how many instructions all threads have retired in quanta that are over.
@@ -52,16 +51,16 @@ type search struct {
 	reached bool
 	// time and instructions are where it was reached.
 	time, instructions uint64
-	seen    uint64                   // calls of the function
-	code    map[arch.Addr]bool       // its addresses
-	last    map[arch.ThreadID]uint64 // instructions of a thread at its last arrival, plus 1
+	seen               uint64                   // calls of the function
+	code               map[arch.Addr]bool       // its addresses
+	last               map[arch.ThreadID]uint64 // instructions of a thread at its last arrival, plus 1
 }
 
-// New makes the Bounds of a stretch.
-func New(s Spec) *Bounds {
+// NewBounds makes the Bounds of a stretch.
+func NewBounds(s Stretch) *Bounds {
 	b := &Bounds{spec: s, known: map[int32]bool{}, requests: newRequests()}
 	b.from, b.to = newSearch(s.From), newSearch(s.To)
-	b.from.reached = s.From.Kind == Unset
+	b.from.reached = s.From.Kind == NoPlace
 	return b
 }
 
@@ -76,15 +75,15 @@ func (b *Bounds) SharedInSnapshot() {}
 // quanta that are over.
 func (b *Bounds) Attach(cpu emu.CPU, retired func() uint64) { b.cpu, b.retired = cpu, retired }
 
-// Phase implements recorder.Bounds.
-func (b *Bounds) Phase() recorder.Phase {
+// Phase implements Bounds.
+func (b *Bounds) Phase() Phase {
 	switch {
 	case !b.from.reached:
-		return recorder.BeforeStretch
+		return BeforeStretch
 	case !b.to.reached:
-		return recorder.InStretch
+		return InStretch
 	}
-	return recorder.AfterStretch
+	return AfterStretch
 }
 
 // check returns why nothing is recorded of a run that is over, or nil.
@@ -99,7 +98,7 @@ func (b *Bounds) check() error {
 }
 
 // reach notes that a place is reached, after a number of instructions of the quantum.
-func (b *Bounds) reach(r *recorder.Recorder, s *search, within uint64) {
+func (b *Bounds) reach(r *Recorder, s *search, within uint64) {
 	if s == &b.to && !b.from.reached {
 		b.empty = true
 	}
@@ -107,8 +106,8 @@ func (b *Bounds) reach(r *recorder.Recorder, s *search, within uint64) {
 }
 
 // Result is the recorded stretch of a run that is over, after so many cycles.
-func (b *Bounds) Result(cycles uint64) *Result {
-	r := &Result{Spec: b.spec, Begin: b.from.time, End: cycles}
+func (b *Bounds) Result(cycles uint64) *StretchResult {
+	r := &StretchResult{Stretch: b.spec, Begin: b.from.time, End: cycles}
 	last := b.retired()
 	if b.to.reached {
 		r.End, last = b.to.time, b.to.instructions
@@ -121,9 +120,9 @@ func (b *Bounds) Result(cycles uint64) *Result {
 	return r
 }
 
-// Result describes the recorded stretch of a run.
-type Result struct {
-	Spec
+// StretchResult describes the recorded stretch of a run.
+type StretchResult struct {
+	Stretch
 	// Begin and End are the cycles of virtual time at which it begins and ends, Instructions those of all threads in it.
 	Begin        uint64 `json:"begin"`
 	End          uint64 `json:"end"`
@@ -133,7 +132,7 @@ type Result struct {
 }
 
 // String is the result as a sentence.
-func (r *Result) String() string {
+func (r *StretchResult) String() string {
 	if r.Why != "" {
 		return r.Why
 	}
@@ -141,7 +140,7 @@ func (r *Result) String() string {
 }
 
 // each calls do for the places of a kind that are not reached yet.
-func (b *Bounds) each(k Kind, do func(s *search)) {
+func (b *Bounds) each(k PlaceKind, do func(s *search)) {
 	for _, s := range []*search{&b.from, &b.to} {
 		if s.place.Kind == k && !s.reached {
 			do(s)
@@ -149,9 +148,9 @@ func (b *Bounds) each(k Kind, do func(s *search)) {
 	}
 }
 
-// Begin implements recorder.Recording: a thread is about to run.
-func (b *Bounds) Begin(r *recorder.Recorder, t *kernel.Task) {
-	b.each(Time, func(s *search) {
+// Begin implements Recording: a thread is about to run.
+func (b *Bounds) Begin(r *Recorder, t *kernel.Task) {
+	b.each(AtTime, func(s *search) {
 		if uint64(r.Time()) >= s.place.N {
 			b.reach(r, s, 0)
 		}
@@ -166,12 +165,12 @@ func (b *Bounds) Begin(r *recorder.Recorder, t *kernel.Task) {
 }
 
 func (b *Bounds) seeksFunction() bool {
-	return b.from.place.Kind == Function || b.to.place.Kind == Function
+	return b.from.place.Kind == AtCall || b.to.place.Kind == AtCall
 }
 
 func (b *Bounds) setBreakpoints() {
 	var list []arch.Addr
-	b.each(Function, func(s *search) {
+	b.each(AtCall, func(s *search) {
 		for at := range s.code {
 			list = append(list, at)
 		}
@@ -180,13 +179,13 @@ func (b *Bounds) setBreakpoints() {
 	b.cpu.SetDebugBreakpoints(slices.Compact(list))
 }
 
-// Issue implements recorder.Recording.
-func (b *Bounds) Issue(r *recorder.Recorder, t *kernel.Task, e *event.Syscall) {
+// Issue implements Recording.
+func (b *Bounds) Issue(r *Recorder, t *kernel.Task, e *event.Syscall) {
 	b.requests.issue(r, t, e)
 }
 
-// Return implements recorder.Recording.
-func (b *Bounds) Return(r *recorder.Recorder, t *kernel.Task, e *event.Syscall) {
+// Return implements Recording.
+func (b *Bounds) Return(r *Recorder, t *kernel.Task, e *event.Syscall) {
 	if linux.Failed(e.Result) {
 		b.requests.forget(e.Thread)
 		return
@@ -202,7 +201,7 @@ func (b *Bounds) Return(r *recorder.Recorder, t *kernel.Task, e *event.Syscall) 
 		}
 	}
 	kind, port := b.requests.complete(r, t, e)
-	if kind == Unset {
+	if kind == NoPlace {
 		return
 	}
 	b.each(kind, func(s *search) {
@@ -217,8 +216,8 @@ func (b *Bounds) Return(r *recorder.Recorder, t *kernel.Task, e *event.Syscall) 
 
 // addCode adds the functions in the code of a mapping, and reports whether there are any.
 func (b *Bounds) addCode(v *mm.VMA) (found bool) {
-	b.each(Function, func(s *search) {
-		for _, at := range region.FunctionIn(v, s.place.Function) {
+	b.each(AtCall, func(s *search) {
+		for _, at := range symbolplace.FunctionIn(v, s.place.Function) {
 			s.code[at], found = true, true
 		}
 	})
@@ -227,8 +226,8 @@ func (b *Bounds) addCode(v *mm.VMA) (found bool) {
 
 // Arrive notes where the thread that is loaded is, after a number of instructions of its quantum: when it begins to run,
 // as a run does not stop at a breakpoint at its first instruction, and when it stops at a breakpoint.
-func (b *Bounds) Arrive(r *recorder.Recorder, t *kernel.Task, within uint64) {
-	b.each(Function, func(s *search) {
+func (b *Bounds) Arrive(r *Recorder, t *kernel.Task, within uint64) {
+	b.each(AtCall, func(s *search) {
 		at := r.Retired() + 1
 		if !s.code[b.cpu.PC()] || s.last[t.ID()] == at {
 			return
@@ -240,7 +239,7 @@ func (b *Bounds) Arrive(r *recorder.Recorder, t *kernel.Task, within uint64) {
 		}
 	})
 	halt := uint64(0)
-	b.each(Instruction, func(s *search) {
+	b.each(AtInstruction, func(s *search) {
 		done := b.retired() + within
 		if s.place.Thread != 0 {
 			if s.place.Thread != t.ID() {

@@ -1,13 +1,4 @@
-// Package stretch records a part of a run: from a place of the run to another.
-//
-// Place names a place and Spec a stretch. Bounds finds the places in a run; it has no effect on the run. Past keeps
-// those events before the stretch that still have an effect when it begins.
-//
-// Invariants:
-//
-//  1. The run with Bounds is the run without, bit for bit.
-//  2. Places are counted from the start of the run: a place is the same one in every recording of the run.
-package stretch
+package recorder
 
 import (
 	"strconv"
@@ -16,57 +7,57 @@ import (
 	"github.com/heddle-dmt/heddle/emu/arch"
 )
 
-// Kind is how a place is named.
-type Kind uint8
+// PlaceKind is how a place is named.
+type PlaceKind uint8
 
 const (
-	// Unset is the start of the run, or its end.
-	Unset Kind = iota
-	// Instruction is before the instruction that follows N retired ones: of the thread, or of all threads.
-	Instruction
-	// Time is the first time that a thread is about to run at N cycles of virtual time or later.
-	Time
-	// Function is before the first instruction of the N-th call of a function.
-	Function
-	// Connection is the return of the N-th accept of a connection to the port, or to any port.
-	Connection
-	// Request is the return of the read that begins the N-th request: the first one on a connection, or the first one
+	// NoPlace is the start of the run, or its end.
+	NoPlace PlaceKind = iota
+	// AtInstruction is before the instruction that follows N retired ones: of the thread, or of all threads.
+	AtInstruction
+	// AtTime is the first time that a thread is about to run at N cycles of virtual time or later.
+	AtTime
+	// AtCall is before the first instruction of the N-th call of a function.
+	AtCall
+	// AtConnection is the return of the N-th accept of a connection to the port, or to any port.
+	AtConnection
+	// AtRequest is the return of the read that begins the N-th request: the first one on a connection, or the first one
 	// after the server has written to it.
-	Request
+	AtRequest
 )
 
 var kindNames = [...]string{"", "instruction", "time", "function", "connection", "request"}
 
 // Place names a place of a run.
 type Place struct {
-	Kind Kind
+	Kind PlaceKind
 	N    uint64
-	// Thread is that of Instruction; 0: all threads. Port is that of Connection and Request; 0: all ports.
+	// Thread is that of AtInstruction; 0: all threads. Port is that of AtConnection and AtRequest; 0: all ports.
 	Thread arch.ThreadID
 	Port   uint16
 	// Function is the name of a function, as in region.Spec.
 	Function string
 }
 
-// Spec names a stretch.
-type Spec struct {
+// Stretch names a part of a run: from a place to another.
+type Stretch struct {
 	From Place `json:"from"`
 	To   Place `json:"to"`
 }
 
 // IsWhole reports that the stretch is the whole run.
-func (s Spec) IsWhole() bool { return s.From.Kind == Unset && s.To.Kind == Unset }
+func (s Stretch) IsWhole() bool { return s.From.Kind == NoPlace && s.To.Kind == NoPlace }
 
-// Forms describes the texts that Parse takes.
-const Forms = "instruction:N, instruction:THREAD:N, time:CYCLES, function:NAME:N, connection:N, connection:PORT:N, request:N, request:PORT:N"
+// PlaceForms describes the texts that ParsePlace takes.
+const PlaceForms = "instruction:N, instruction:THREAD:N, time:CYCLES, function:NAME:N, connection:N, connection:PORT:N, request:N, request:PORT:N"
 
-// Parse reads the text of a place; false: it is in none of the Forms.
-func Parse(text string) (Place, bool) {
+// ParsePlace reads the text of a place; false: it is in none of the PlaceForms.
+func ParsePlace(text string) (Place, bool) {
 	name, rest, _ := strings.Cut(text, ":")
 	p := Place{}
 	for k, have := range kindNames {
 		if have == name && k > 0 {
-			p.Kind = Kind(k)
+			p.Kind = PlaceKind(k)
 		}
 	}
 	middle, last := "", rest
@@ -75,23 +66,23 @@ func Parse(text string) (Place, bool) {
 	}
 	n, err := strconv.ParseUint(last, 10, 63)
 	p.N = n
-	if err != nil || n == 0 && p.Kind != Time && p.Kind != Instruction {
+	if err != nil || n == 0 && p.Kind != AtTime && p.Kind != AtInstruction {
 		return Place{}, false
 	}
 	switch p.Kind {
-	case Instruction:
+	case AtInstruction:
 		if middle == "" {
 			return p, last == rest
 		}
 		id, err := strconv.ParseUint(middle, 10, 31)
 		p.Thread = arch.ThreadID(id)
 		return p, err == nil && id > 0
-	case Time:
+	case AtTime:
 		return p, last == rest
-	case Function:
+	case AtCall:
 		p.Function = middle
 		return p, middle != ""
-	case Connection, Request:
+	case AtConnection, AtRequest:
 		if middle == "" {
 			return p, last == rest
 		}
@@ -107,7 +98,7 @@ func (p Place) String() string {
 	n := strconv.FormatUint(p.N, 10)
 	middle := ""
 	switch {
-	case p.Kind == Unset:
+	case p.Kind == NoPlace:
 		return ""
 	case p.Thread != 0:
 		middle = strconv.Itoa(int(p.Thread)) + ":"
@@ -128,9 +119,9 @@ func (p *Place) UnmarshalText(text []byte) error {
 		*p = Place{}
 		return nil
 	}
-	parsed, ok := Parse(string(text))
+	parsed, ok := ParsePlace(string(text))
 	if !ok {
-		return errPlace.New(string(text), Forms)
+		return errPlace.New(string(text), PlaceForms)
 	}
 	*p = parsed
 	return nil
