@@ -51,6 +51,9 @@ type Options struct {
 	// Follow, if set, reports whether a thread is executed concolically. What the others write to memory that they share
 	// with it depends on no input.
 	Follow func(t *kernel.Task) bool
+	// State are variables that are symbols when the followed stretch of a run begins, named state(NAME)[0] and so on, in
+	// the first process that is followed.
+	State []Variable
 	// Summaries are those of functions of libraries and programs.
 	Summaries []concolic.Summary
 	// Check compares every expression with the recorded value.
@@ -65,6 +68,12 @@ type Options struct {
 	// Progress, if set, is called now and then with the numbers of instructions and terms so far. It may end the
 	// concolic execution with an error.
 	Progress func(instructions uint64, terms int) error
+}
+
+// Variable is a piece of memory with a name.
+type Variable struct {
+	Name       string
+	Addr, Size uint64
 }
 
 // ErrTooLong ends the concolic execution of a run with more than Options.MaxInstructions.
@@ -181,6 +190,26 @@ func (r *Recording) overwriteMemory(t *kernel.Task, addr, n uint64) {
 func (r *Recording) Open(on *recorder.Recorder) {
 	r.inputs.Open(on)
 	r.start(on)
+	for _, t := range on.Kernel().Tasks() {
+		if len(r.options.State) > 0 && t.Process().Space() != nil && (r.options.Follow == nil || r.options.Follow(t)) {
+			r.addState(t)
+			return
+		}
+	}
+}
+
+// addState makes symbols of the variables in a thread's memory.
+func (r *Recording) addState(t *kernel.Task) {
+	r.task = t
+	for _, v := range r.options.State {
+		data := make([]byte, v.Size)
+		n := t.Process().Space().Peek(arch.Addr(v.Addr), data)
+		name := "state(" + v.Name + ")"
+		r.Executor.Input(r.spaceNumber(t), v.Addr, name, 0, data[:n])
+		r.addEvent(blocktrace.Event{
+			Kind: blocktrace.Input, Thread: t.ID(), Space: r.spaceNumber(t), Addr: v.Addr, Size: uint64(n), Name: name,
+		})
+	}
 }
 
 // start starts the log of memory.

@@ -37,6 +37,10 @@ var (
 		"{file} cannot be sliced as a window of a server: {problem}",
 		"A window is a stretch that begins with a request, recorded with --sync and --inputs.",
 		"Record it with heddle record --sync --inputs --from request:N --to request:M.")
+	errState = errs.Define("window-without-variable",
+		"{file} cannot be sliced with the state {name}: {program} has no variable of that name",
+		"The symbols of the server's program do not name it; programs of Debian are stripped, and name exported variables alone.",
+		"Name a variable that nm -D or nm lists with its size, or leave it out.")
 	errImage = errs.Define("window-without-program",
 		"{file} cannot be sliced: the program {program} of the server's process cannot be read",
 		"The file that the process had mapped first is not where the trace has it, or is no program.",
@@ -48,6 +52,8 @@ type Options struct {
 	// State are the names of the program's variables that are inputs, too: state that earlier requests may have changed
 	// (TERN section 6).
 	State []string
+	// Terms has the Result list the constraints on inputs and state that slicing with simplification keeps.
+	Terms bool
 	// MaxInstructions and MaxTerms bound the computation; 0: no limit.
 	MaxInstructions uint64
 	MaxTerms        int
@@ -67,6 +73,8 @@ type Result struct {
 	// Branches are the branches that depend on inputs (PEREGRINE's UB), Kept those that each mode of slicing keeps.
 	Branches uint64            `json:"branches"`
 	Kept     map[string]uint64 `json:"kept"`
+	// Terms are the kept constraints, each once, if they were asked for.
+	Terms []string `json:"terms,omitempty"`
 	// Reasons counts the constraints that each mode keeps by reason (docs/slicing.md).
 	Reasons map[string]slice.Counts `json:"reasons"`
 	// Followed and Sliced are processor times, the garbage collector's included: of the repetition of the run on
@@ -100,8 +108,26 @@ func Make(ctx context.Context, path string, o Options) (*Result, error) {
 		name := slice.Modes()[mode]
 		out.Branches, out.Kept[name], out.Sliced[name] = s.Stats.Branches, s.Stats.KeptBranches, processorTime()-begin
 		out.Reasons[name] = s.Stats.Reasons
+		if mode == slice.Simplified && o.Terms {
+			out.Terms = termsOf(s, in)
+		}
 	}
 	return out, ctx.Err()
+}
+
+// termsOf lists the constraints that a slice keeps, each once, in the order of the threads.
+func termsOf(s *slice.Slice, in *slice.Input) (list []string) {
+	known := map[string]bool{}
+	for i := range in.Trace.Threads {
+		kept := s.Constraints(i)
+		for k := range kept {
+			if text := kept[k].Expr().String(); !known[text] {
+				known[text] = true
+				list = append(list, text)
+			}
+		}
+	}
+	return list
 }
 
 // processorTime is the processor time of this process.
@@ -218,9 +244,17 @@ func (w *window) follow(ctx context.Context, path string, o Options) (*concolicr
 	if err != nil {
 		return nil, nil, errImage.Wrap(err, path, w.program)
 	}
+	var state []concolicrun.Variable
+	for _, name := range o.State {
+		v, ok := image.VariableNamed(name)
+		if !ok || v.Size == 0 {
+			return nil, nil, errState.New(path, name, w.program)
+		}
+		state = append(state, concolicrun.Variable{Name: name, Addr: v.Addr, Size: v.Size})
+	}
 	run, err := concolicrun.Repeat(ctx, path, func(*machine.Config) (concolicrun.Options, error) {
 		return concolicrun.Options{
-			Path: true, Summaries: concolic.DefaultSummaries(), MaxTerms: o.MaxTerms, MaxInstructions: o.MaxInstructions,
+			Path: true, State: state, Summaries: concolic.DefaultSummaries(), MaxTerms: o.MaxTerms, MaxInstructions: o.MaxInstructions,
 			Follow: func(t *kernel.Task) bool { return t.Process().PID() == w.process },
 			Choose: func(e *event.Input) bool { return e.Source == event.InputSocket },
 		}, nil
