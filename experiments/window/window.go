@@ -103,7 +103,7 @@ func Make(ctx context.Context, path string, o Options) (*Result, error) {
 	for _, mode := range []slice.Mode{slice.Upper, slice.Plain, slice.Simplified, slice.Lower, slice.TERN} {
 		begin := processorTime()
 		options := slice.DefaultOptions()
-		options.Mode = mode
+		options.Mode, options.Clone.Late = mode, true
 		s := slice.Make(in, options)
 		name := slice.Modes()[mode]
 		out.Branches, out.Kept[name], out.Sliced[name] = s.Stats.Branches, s.Stats.KeptBranches, processorTime()-begin

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/heddle-dmt/heddle/experiments/window"
+	"github.com/heddle-dmt/heddle/internal/gcctest"
 	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/internal/testsize"
 	"github.com/heddle-dmt/heddle/recorder"
@@ -42,6 +43,70 @@ func record(t *testing.T, script string, s recorder.Stretch) string {
 		t.Fatalf("%v, %+v", err, r)
 	}
 	return f.Name()
+}
+
+// small is a server, and its client. The first byte of a request says whether handle locks, the second is data, and the
+// third is examined in serve, which the server entered before any request. The variable mode is state.
+const small = `
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static pthread_mutex_t mu = PTHREAD_MUTEX_INITIALIZER;
+volatile int total, mode = 3;
+__attribute__((noinline)) void handle(volatile char *b) {
+	if (b[1] == 'x') total++;
+	if (b[0] == 'L' && mode == 3) { pthread_mutex_lock(&mu); total += 2; pthread_mutex_unlock(&mu); }
+}
+__attribute__((noinline)) void serve(int c) {
+	char b[4];
+	while (read(c, b, 4) == 4) {
+		if (b[2] != 'n') handle(b);
+		write(c, b, 1);
+	}
+}
+int main(void) {
+	struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(7000), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	int s = socket(AF_INET, SOCK_STREAM, 0);
+	char b;
+	bind(s, (void *)&a, sizeof a);
+	listen(s, 5);
+	if (fork() == 0) {
+		int c = socket(AF_INET, SOCK_STREAM, 0);
+		connect(c, (void *)&a, sizeof a);
+		for (int i = 0; i < 6; i++) { write(c, i % 2 ? "Lx--" : "-y--", 4); read(c, &b, 1); }
+		_exit(0);
+	}
+	serve(accept(s, 0, 0));
+	wait(0);
+	return 0;
+}`
+
+// TestWindow: what decides whether an operation happens is kept, also in a function that was entered before the window, and
+// data of the last request are not: those of the first might be in memory that serve reads, of whose pointers nothing is
+// known.
+func TestWindow(t *testing.T) {
+	bin := gcctest.C(t, small)
+	at := func(n uint64) recorder.Place { return recorder.Place{Kind: recorder.AtRequest, Port: 7000, N: n} }
+	path := record(t, "exec "+bin, recorder.Stretch{From: at(3), To: at(5)})
+	r, err := window.Make(context.Background(), path, window.Options{Terms: true, State: []string{"mode"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	terms := strings.Join(r.Terms, "\n")
+	for part, want := range map[string]bool{"[0]": true, "1000.2[1]": false, "[2]": true, "state(mode)": true} {
+		if got := strings.Contains(strings.ReplaceAll(terms, "state(mode)[", "state(mode)("), part); got != want {
+			t.Errorf("%s is kept: %v, want %v:\n%s", part, got, want, terms)
+		}
+	}
+	if r.Inputs != 2*4+4 || r.Operations == 0 || r.Kept["lower"] > r.Kept["simplified"] || r.Kept["simplified"] > r.Branches {
+		t.Errorf("%+v", *r)
+	}
+	if _, err := window.Make(context.Background(), path, window.Options{State: []string{"nothing"}}); err == nil {
+		t.Error("a variable that there is not has no error")
+	}
 }
 
 // TestWindowOfApache: PEREGRINE's window of 8 requests (section 7.3: 449,000 instructions, 4,522 branches, of which
