@@ -118,7 +118,10 @@ func Open(ctx context.Context, file string) (*Recording, error) {
 	if r.replay, err = machine.OpenProgram(file); err != nil {
 		return nil, err
 	}
-	if err := r.readTrace(ctx); err != nil {
+	if err = r.replay.CheckWhole(); err == nil {
+		err = r.readTrace(ctx)
+	}
+	if err != nil {
 		r.Close()
 		return nil, err
 	}

@@ -46,6 +46,11 @@ var (
 		"The engine direct has the host's processor execute the instructions of the run.",
 		"Replay it on an x86-64 host with AVX2, or record the run again with heddle record --cpu x86-64-v2.")
 
+	errOfStretch = errs.Define("trace-of-stretch",
+		"the trace {file} is of a stretch of a run, and the events of the whole run are needed",
+		"It was recorded with --from or --to. A schedule or a path of a run is about all of it.",
+		"Record the whole run: heddle replay -o NEW with the recordings that are needed, without --from and --to.")
+
 	errNotFollowed = errs.Define("level-cannot-be-followed",
 		"the instructions of the run in {file} cannot be followed: its processor is of level {level}, and slices, preconditions and reproduction from branches know those of x86-64-v2; record it with heddle record --cpu x86-64-v2",
 		"These analyses have libVEX translate instructions, without AVX: it would take LZCNT for BSR.",
@@ -261,6 +266,14 @@ func (r *Replay) missing(part string, err error) error {
 		return errNoReplay.Wrap(err, r.path, part)
 	}
 	return errNoReplay.New(r.path, part)
+}
+
+// CheckWhole refuses a trace of a stretch of a run, for analyses that need the events from the start.
+func (r *Replay) CheckWhole() error {
+	if s := r.Stretch(); !s.IsWhole() {
+		return errOfStretch.New(r.path)
+	}
+	return nil
 }
 
 // Stretch is the part of the run of which events were recorded.
