@@ -23,12 +23,12 @@ var (
 		"Name a place in one of the forms; docs/traces.md explains them.")
 	errNotReached = errs.Define("stretch-not-reached",
 		"nothing is recorded: the run does not come to {place}",
-		"The place that --from names is after the run's end, or the program has no such function, port or thread.",
-		"Name a place that the run comes to; heddle record without --from and with --sync shows what there is.")
+		"The place where the stretch begins is after the run's end, or the program has no such function, port or thread.",
+		"Name a place that the run comes to; a recording of the whole run shows what there is.")
 	errEmpty = errs.Define("stretch-empty",
 		"nothing is recorded: the run comes to {to} before it comes to {from}",
 		"Both places are counted from the start of the run.",
-		"Name a later place with --to.")
+		"Name places in the order in which the run comes to them.")
 )
 
 // Bounds finds the places of a stretch in one run. It has no effect on the run.
