@@ -35,8 +35,8 @@ import (
 var (
 	errNoServer = errs.Define("window-without-server",
 		"{file} cannot be sliced as a window of a server: {problem}",
-		"A window is a stretch that begins with a request, recorded with --sync and --inputs.",
-		"Record it with heddle record --sync --inputs --from request:N --to request:M.")
+		"A window is a stretch that begins with a request, with its operations and inputs.",
+		"Record the window as heddle schedule window --help shows.")
 	errState = errs.Define("window-without-variable",
 		"{file} cannot be sliced with the state {name}: {program} has no variable of that name",
 		"The symbols of the server's program do not name it; programs of Debian are stripped, and name exported variables alone.",

@@ -48,8 +48,8 @@ var (
 
 	errOfStretch = errs.Define("trace-of-stretch",
 		"the trace {file} is of a stretch of a run, and the events of the whole run are needed",
-		"It was recorded with --from or --to. A schedule or a path of a run is about all of it.",
-		"Record the whole run: heddle replay -o NEW with the recordings that are needed, without --from and --to.")
+		"Only a part of the run was recorded. A schedule or a path of a run is about all of it.",
+		"Record the whole run: heddle replay -o NEW TRACE with the recordings that are needed.")
 
 	errNotFollowed = errs.Define("level-cannot-be-followed",
 		"the instructions of the run in {file} cannot be followed: its processor is of level {level}, and slices, preconditions and reproduction from branches know those of x86-64-v2; record it with heddle record --cpu x86-64-v2",
