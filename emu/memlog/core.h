@@ -13,7 +13,6 @@ struct heddle_mem_core {
   struct heddle_mem_consumer *consumer;  // of the present run, or NULL
   uint64_t era;        // see struct heddle_mem_consumer; heddle_mem_new_era
   size_t start;        // index of the first entry of the running instruction
-  bool late;           // the log began within a run: pages that are not known are not new
   bool on, muted, selective;
   bool partial;        // some accesses are left out, so contents and writes of the kernel are, too
   bool full;           // the run must stop
@@ -27,6 +26,7 @@ struct heddle_mem_core {
   // kernel; bytes is NULL for a read.
   bool (*is_own)(void *engine, uint64_t va, const void *bytes, size_t n);
   void *engine;
+  bool late;           // the log began within a run: pages that are not known are not new
 };
 
 bool heddle_mem_core_open(struct heddle_mem_core *log, struct heddle_ram *ram, const struct heddle_mem_range *data,

@@ -230,7 +230,7 @@ int heddle_mem_open(struct heddle_cpu *cpu, const struct heddle_mem_range *data,
   log->cpu = cpu;
   log->core.engine = log;
   log->core.is_own = is_own;
-  log->core.late = cpu->engine.has_run;
+  log->core.late = cpu->engine.has_run;  // other threads have used pages
   log->sites = calloc(HEDDLE_MEM_SITES, sizeof *log->sites);
   log->va = heddle_reserve(pages * sizeof *log->va);
   log->filled = heddle_reserve(pages * sizeof *log->filled);
