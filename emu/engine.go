@@ -109,13 +109,13 @@ type CPU interface {
 	// be loaded. The next run of the thread counts the instruction.
 	Commit(*arch.Interrupted, *mem.Space)
 
-	// LogBranches starts to log branches and code, for the rest of the CPU's life. It comes before
-	// the first run; later it is an error. If timed is set, each entry of the branch log is preceded
+	// LogBranches starts to log branches and code, until EndLogs. It comes before the first run, or while
+	// no run executes: after a run, or before it is resumed. If timed is set, each entry of the branch log is preceded
 	// by its time, and an entry has at most six outcomes. The log does not change the effect of a
 	// run.
 	LogBranches(timed bool) error
 	// CompressReturns has the branch log have compressed returns, if the engine does that, and reports
-	// whether it does. It comes after LogBranches without times, and before the first run. A return to the
+	// whether it does. It comes after LogBranches without times, and before the next run. A return to the
 	// place after the newest call of the run is an outcome of 1 then, and takes that call away; another
 	// one forgets the calls before it. Of the calls, of which there are 64 at most, the log has none.
 	CompressReturns() bool
@@ -126,7 +126,7 @@ type CPU interface {
 	Code(yield func(CodeBlock) bool)
 	Drained()
 	// CountBranches starts to count branches (CountedBranches) without logging them. It comes before
-	// the first run, and not together with LogBranches or LogMemory, which count as well.
+	// the first run. LogBranches and LogMemory, which count as well, may follow later.
 	CountBranches() error
 	// CountedBranches returns the number of branches in all runs since LogMemory, LogBranches or
 	// CountBranches, of the kinds that event.Stamp counts.
@@ -142,9 +142,11 @@ type CPU interface {
 	TakeInstructions(completed uint64) ([]uint64, error)
 
 	// LogMemory starts to log the guest's loads and stores, and the other changes of memory that
-	// its loads can read, for the rest of the CPU's life; see package memlog. It comes before the
-	// first run; later it is an error. It does not change the effect of a run.
+	// its loads can read, until EndLogs; see package memlog. It comes before the first run, or while no
+	// run executes, as LogBranches. It does not change the effect of a run.
 	LogMemory(memlog.Filter) error
+	// EndLogs ends the logs of branches and memory while no run executes, so that later runs cost less. The entries since the last stop are lost, and branches are not counted any more.
+	EndLogs()
 	// MuteMemory leaves the accesses of the next runs out of the log, or logs them again.
 	MuteMemory(mute bool)
 	// SwapMemory moves the entries since the last call into a buffer. The log continues in the

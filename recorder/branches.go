@@ -103,7 +103,7 @@ func (b *Branches) Begin(r *Recorder, t *kernel.Task) {
 	at := r.At()
 	c := &b.cores[at.Core]
 	c.out.noteProgress(at)
-	b.base = c.count
+	b.base = c.count - (r.within.Instructions - r.within.Repeated) // the stretch may begin within a quantum
 	if c.encoder.On() && c.thread == at.Thread {
 		c.encoder.Clock(at.Time)
 		return

@@ -48,6 +48,9 @@ func WatchInputs(args, env []string, watch func(*event.Input)) *Inputs {
 // maxPiece is the most bytes of one event: larger inputs are several.
 const maxPiece = 64 << 10
 
+// Open implements Recording: the arguments are those of the program's start alone.
+func (v *Inputs) Open(*Recorder) { v.begun = true }
+
 // Begin implements Recording: at the first call, the stack holds the program's
 // arguments and environment.
 func (v *Inputs) Begin(r *Recorder, t *kernel.Task) {

@@ -50,6 +50,9 @@ func (r *Recorder) Timer(now arch.Cycles) { r.Turn(arch.NoThread, arch.NoCore, n
 
 // Run reports that the thread whose turn it is is loaded and about to run.
 func (r *Recorder) Run(t *kernel.Task) {
+	if r.limits != nil {
+		r.limits.begin(r, t)
+	}
 	p := r.acting
 	if r.cores[r.core] != r.thread || p.ranOn != r.core {
 		r.cores[r.core], p.ranOn = r.thread, r.core
@@ -79,6 +82,9 @@ func (r *Recorder) Continue() {
 func (r *Recorder) Stopped(t *kernel.Task, s arch.Stop) {
 	r.within = s
 	r.time = r.began + s.Cycles
+	if r.limits != nil {
+		r.limits.stopped(r)
+	}
 	for _, p := range r.parts {
 		p.Stopped(r, t, s)
 	}
@@ -124,6 +130,9 @@ func (r *Recorder) reportIssue(t *kernel.Task) {
 		Stamp: r.Next(), Phase: event.Enter, Number: kernel.CallNumber(g[arch.RAX]),
 		Args: [6]uint64{g[arch.RDI], g[arch.RSI], g[arch.RDX], g[arch.R10], g[arch.R8], g[arch.R9]},
 	}
+	if r.limits != nil {
+		r.limits.issue(r, t, &e)
+	}
 	for _, p := range r.parts {
 		p.Issue(r, t, &e)
 	}
@@ -132,6 +141,9 @@ func (r *Recorder) reportIssue(t *kernel.Task) {
 // Syscall reports that a system call is done.
 func (r *Recorder) Syscall(t *kernel.Task, number uint64, args [6]uint64, result uint64) {
 	e := event.Syscall{Stamp: r.nextStamp(t.ID()), Phase: event.Return, Number: number, Args: args, Result: result}
+	if r.limits != nil {
+		r.limits.complete(r, t, &e)
+	}
 	for _, p := range r.parts {
 		p.Return(r, t, &e)
 	}
@@ -177,6 +189,9 @@ func (r *Recorder) finishGone() {
 func (r *Recorder) Exit(t arch.ThreadID, status int) {
 	r.gone = arch.NoThread
 	e := event.Exit{Stamp: r.nextStamp(t), Status: int32(status)}
+	if r.limits != nil {
+		r.limits.exit(t)
+	}
 	r.threads.Delete(t)
 	if t == r.thread {
 		r.acting = nil

@@ -22,6 +22,23 @@ func NewMappings(w *trace.Writer) *Mappings {
 	return &Mappings{to: w.Stream(trace.Mappings, 0), known: map[int32]bool{}}
 }
 
+// Open implements Recording: it writes what is mapped.
+func (v *Mappings) Open(r *Recorder) {
+	for pid, tasks := range r.Processes {
+		if !v.known[pid] {
+			continue // it is written when the process runs
+		}
+		for _, m := range tasks[0].Process().Space().VMAs() {
+			if m.File != nil {
+				name, _, _ := m.File.MapName()
+				trace.Put(v.to, &event.Mapping{
+					Stamp: r.Now(tasks[0].ID()), Process: pid, Addr: m.Start, Size: m.Len(), Offset: m.Offset, Name: name,
+				})
+			}
+		}
+	}
+}
+
 // Begin implements Recording.
 func (v *Mappings) Begin(r *Recorder, t *kernel.Task) {
 	pid := t.Process().PID()

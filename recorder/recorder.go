@@ -13,6 +13,9 @@ import (
 // events, and must change only the Recording and the trace. Recordings embed
 // Nothing and have the methods that concern them.
 type Recording interface {
+	// Open reports that the recorded stretch of the run begins (Recorder.Limit), between two events or at a stop
+	// within a quantum. The position of r is that of the last event or of the stop.
+	Open(r *Recorder)
 	// Begin reports that a thread is loaded and about to run on r's core.
 	Begin(r *Recorder, t *kernel.Task)
 	// Stopped reports that the engine has stopped within the quantum, or at its
@@ -39,7 +42,8 @@ type Recording interface {
 // Nothing is a Recording that does nothing.
 type Nothing struct{}
 
-// Begin implements Recording, and so do the other methods.
+// Open implements Recording, and so do the other methods.
+func (Nothing) Open(*Recorder)                                 {}
 func (Nothing) Begin(*Recorder, *kernel.Task)                  {}
 func (Nothing) Stopped(*Recorder, *kernel.Task, arch.Stop)     {}
 func (Nothing) Switch(*Recorder, *event.Switch)                {}
@@ -72,6 +76,8 @@ type Recorder struct {
 	within    arch.Stop     // the last stop of the slice
 	sinceSave uint64        // instructions since the trace was flushed
 	changed   event.Switch  // the argument of the recordings' Switch, kept to save an allocation
+
+	limits *limits // of the recorded stretch, or nil
 }
 
 // progress counts a thread's instructions and events before the current quantum.
@@ -156,6 +162,9 @@ func (r *Recorder) NextSync() event.Stamp {
 	r.sync++
 	return s
 }
+
+// InQuantum is how many instructions of the quantum the thread that runs had retired at the last stop.
+func (r *Recorder) InQuantum() uint64 { return r.within.Instructions }
 
 // AddBranches counts branches of the thread that runs, as they are drained.
 func (r *Recorder) AddBranches(n uint64) { r.acting.branches += n }

@@ -193,6 +193,15 @@ func (m *Image) FunctionNamed(name string) (Symbol, bool) {
 	return m.functions[i], true
 }
 
+// VariableNamed returns the variable with a name.
+func (m *Image) VariableNamed(name string) (Symbol, bool) {
+	i := slices.IndexFunc(m.variables, func(y Symbol) bool { return y.Name == name })
+	if i < 0 {
+		return Symbol{}, false
+	}
+	return m.variables[i], true
+}
+
 func findSymbol(list []Symbol, addr uint64) (Symbol, bool) {
 	i := sort.Search(len(list), func(i int) bool { return list[i].Addr > addr }) - 1
 	if i < 0 || addr-list[i].Addr >= max(list[i].Size, 1) {

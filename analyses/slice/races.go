@@ -152,7 +152,8 @@ func (r *raceAnalysis) addItemEffects(s *regionSummary, n int) {
 		store       bool
 	}{{d.reads, d.plainReads, false}, {d.writes, d.plainWrites, true}} {
 		for _, set := range list.sets {
-			s.undone.addAccess(itemAccess{n, set, list.store, !slices.Contains(list.plain, set)})
+			_, plain := slices.BinarySearch(list.plain, set)
+			s.undone.addAccess(itemAccess{n, set, list.store, !plain})
 		}
 	}
 }

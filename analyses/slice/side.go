@@ -1,6 +1,7 @@
 package slice
 
 import (
+	"slices"
 	"sort"
 
 	"github.com/heddle-dmt/heddle/analyses/alias"
@@ -23,7 +24,7 @@ type sideEffects struct {
 	writes       []alias.Set
 	// own are pieces of its context's frame that it writes.
 	own []ownWrite
-	// plainReads and plainWrites are the sets that other than atomic instructions access.
+	// plainReads and plainWrites are the sets that other than atomic instructions access, in order.
 	plainReads, plainWrites []alias.Set
 
 	// seen are the accesses, as accessKey numbers them, and joined the calls whose effects are among these.
@@ -121,6 +122,8 @@ func (s *sideCache) effectsOf(c *specialize.Context, b *cfg.Block, taken int) *s
 		d.mayNotReturn, d.makesThreads = true, true
 	}
 	d.seen, d.joined = nil, nil
+	slices.Sort(d.plainReads)
+	slices.Sort(d.plainWrites)
 	s.known[key] = d
 	return d
 }

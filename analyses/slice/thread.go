@@ -20,6 +20,7 @@ type runSlicer struct {
 	slice    *Slice
 	mode     Mode
 	marks    bool
+	late     bool // functions that were entered before the trace are kept whole
 	trace    *blocktrace.Trace
 	run      *specialize.CallTrace
 	alias    *alias.Result
@@ -83,7 +84,7 @@ type frameState struct {
 
 func newRunSlicer(s *Slice, o Options) *runSlicer {
 	w := &runSlicer{
-		slice: s, mode: o.Mode, marks: o.Marks, trace: s.Calls.Trace, run: s.Calls, byID: map[arch.ThreadID]*threadSlicer{},
+		slice: s, mode: o.Mode, marks: o.Marks, late: o.Clone.Late, trace: s.Calls.Trace, run: s.Calls, byID: map[arch.ThreadID]*threadSlicer{},
 		live: map[uint64]*liveMemory{}, stores: map[storeKey][]alias.Set{}, written: map[*blocktrace.Block]*stateBytes{},
 	}
 	for i, t := range s.Calls.Threads {
@@ -211,7 +212,7 @@ func (t *threadSlicer) newFrame(n int) *frameState {
 		return f
 	}
 	if f.Site == nil {
-		f.data = true
+		f.data, f.keep = true, t.late
 		return f
 	}
 	t.prepareLibraryCall(f, t.modelOf(f.Site))

@@ -36,6 +36,9 @@ type childKey struct {
 
 // Options limit the cloning of functions.
 type Options struct {
+	// Late says that the trace begins when threads are inside functions: what they do in those is no call of a
+	// function.
+	Late bool
 	// Merge turns cloning off: a function is one context for all threads and calls.
 	Merge bool
 	// MaxRounds is the number of iterations of a loop with events that get contexts of

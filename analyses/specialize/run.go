@@ -247,8 +247,12 @@ func (f *callTracer) enterFrame(step int, b *blocktrace.Block, own bool, slot ui
 	}
 	if own {
 		function := f.run.Graph.FunctionAt(b.Addr)
-		if function == nil {
-			return // in the middle of a function
+		if function == nil { // in the middle of a function
+			if f.current < 0 && f.run.options.Late {
+				f.Frames = append(f.Frames, fr)
+				f.switchFrame(step, len(f.Frames)-1)
+			}
+			return
 		}
 		fr.Context = f.run.CallContext(parent, fr.Site, function, fr.Round, f.Place)
 	}

@@ -27,6 +27,7 @@ type racesFlags struct {
 	data, code   []string
 	output       string
 	exitCode     int
+	from, to     string // places of the run
 	predictFlags
 }
 
@@ -81,6 +82,8 @@ trace is one of heddle schedule record then.`,
 	addRunFlags(flags, &run)
 	addScheduleFlags(flags, &run.schedule)
 	addRegionFlag(flags, &run.region)
+	addStretchFlags(flags, &f.from, &f.to)
+	cli.Group(flags, groupOutput, "from", "to")
 	return c
 }
 
@@ -206,14 +209,21 @@ func (a *app) racesOfProgram(ctx context.Context, flags *pflag.FlagSet, f racesF
 		a.guestStdout = a.stderr
 	}
 	if f.predicts {
+		if f.from+f.to != "" {
+			return command.ErrFlag.New("from and --to", f.from+" "+f.to+" with --predict", "none")
+		}
 		return a.predictProgram(ctx, flags, f, run, args)
 	}
 	o.During = a.isInRegion
 	live := racereport.NewLive(strings.Join(args, " "), o)
 	defer live.Close()
-	result, err := a.record(ctx, flags, run, recordFlags{listener: live, races: true}, args)
+	result, err := a.record(ctx, flags, run, recordFlags{listener: live, races: true, from: f.from, to: f.to}, args)
 	if err != nil || !ended(result) {
 		return err
+	}
+	if s := result.Stretch; s != nil && s.Why != "" {
+		a.status = exitFailure
+		return nil
 	}
 	return a.reportLive(f, live)
 }

@@ -40,14 +40,15 @@ type recordFlags struct {
 	ptTSC, ptCYC     bool
 	ptRetCompression bool
 	memory           bool
-	serial           bool // operations one at a time, for a schedule
+	from, to         string // places of the run
+	serial           bool   // operations one at a time, for a schedule
 	memoryThreads    []int32
 	memoryData       []string
 	memoryCode       []string
 }
 
 // recordings names the flags that ask for a recording.
-var recordings = []string{"all", "inputs", "sync", "atomics", "sync-list", "heap", "races", "pt", "pt-period", "pt-ret-compression", "pt-tsc", "pt-mtc", "pt-cyc", "memory", "memory-thread", "memory-data", "memory-code"}
+var recordings = []string{"all", "inputs", "sync", "atomics", "sync-list", "heap", "races", "pt", "pt-period", "pt-ret-compression", "pt-tsc", "pt-mtc", "pt-cyc", "memory", "memory-thread", "memory-data", "memory-code", "from", "to"}
 
 func addRecordFlags(flags *pflag.FlagSet, f *recordFlags) {
 	cli.GroupNew(flags, groupRecording, func() { f.define(flags) })
@@ -71,12 +72,17 @@ func (f *recordFlags) define(flags *pflag.FlagSet) {
 	flags.Int32SliceVar(&f.memoryThreads, "memory-thread", nil, "with --memory, only those of the threads `IDS`")
 	flags.StringSliceVar(&f.memoryData, "memory-data", nil, "with --memory, only those of the addresses `FROM-TO`, TO excluded")
 	flags.StringSliceVar(&f.memoryCode, "memory-code", nil, "with --memory, only those by instructions at `FROM-TO`, TO excluded")
+	addStretchFlags(flags, &f.from, &f.to)
 	flags.BoolVar(&f.ptCYC, "pt-cyc", false, "write CYC packets: the cycles before each packet")
 }
 
 // recording returns the recordings of the flags.
 func (f *recordFlags) recording(to io.Writer) (*machine.Record, error) {
 	r := &machine.Record{To: to, Listener: f.listener, Inputs: f.inputs || f.all}
+	var err error
+	if r.Stretch, err = stretchOf(f.from, f.to); err != nil {
+		return nil, err
+	}
 	if f.pt || f.all {
 		if f.ptMTC&(f.ptMTC-1) != 0 || f.ptMTC > 32768 {
 			return nil, command.ErrFlag.New("pt-mtc", f.ptMTC, "0, or a power of two up to 32768")
@@ -87,7 +93,6 @@ func (f *recordFlags) recording(to io.Writer) (*machine.Record, error) {
 		}
 	}
 	if f.memory || f.races || f.all {
-		var err error
 		if r.Memory, err = f.memoryConfig(); err != nil {
 			return nil, err
 		}
@@ -185,6 +190,9 @@ func (a *app) record(ctx context.Context, flags *pflag.FlagSet, f runFlags, rec 
 	if err := f.schedule.check(flags, false); err != nil {
 		return nil, err
 	}
+	if s := rec.from + rec.to; s != "" && (f.region != "" || f.gdb != "") {
+		return nil, errStretchAlone.New()
+	}
 	limited, cancel := machine.WithTimeLimit(ctx, f.timeLimit)
 	defer cancel()
 	j, stdin, err := a.open(limited, flags, f, args)
@@ -254,6 +262,9 @@ func (a *app) recorded(ctx context.Context, f runFlags, rec recordFlags, c machi
 	if result == nil {
 		return nil, err
 	}
+	if s := result.Stretch; s != nil && (!f.quiet || s.Why != "") {
+		a.say("%s", s)
+	}
 	err = errors.Join(err, events.finish())
 	if to == nil {
 		return result, err
@@ -308,7 +319,7 @@ func (a *app) replay(ctx context.Context, flags *pflag.FlagSet, f runFlags, rec 
 	if f.gdb != "" && f.timeLimit > 0 {
 		return errGDBAlone.New("--time-limit")
 	}
-	if rec.output != "" && f.gdb != "" {
+	if (rec.output != "" || rec.from != "" || rec.to != "") && f.gdb != "" {
 		return errGDBAlone.New("-o")
 	}
 	if err := checkWritable(f.summary); err != nil {

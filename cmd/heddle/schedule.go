@@ -143,7 +143,7 @@ func (a *app) scheduleCommand() *cobra.Command {
 		Args:  command.OfCommands,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(a.scheduleRecordCommand(), a.scheduleComputeCommand(), a.scheduleShowCommand())
+	c.AddCommand(a.scheduleRecordCommand(), a.scheduleComputeCommand(), a.scheduleWindowCommand(), a.scheduleShowCommand())
 	return c
 }
 

@@ -36,14 +36,28 @@ int direct_log_atomics(struct direct_engine *e) {
   return 0;
 }
 
-// Starts logs. -1: the engine has run, or there is no memory.
+// Starts logs, before a run, before it is resumed, or after it. Blocks that were made before do not log. -1: there
+// is no memory.
 int direct_log_start(struct direct_engine *e, uint32_t what) {
   struct direct_log *log = &e->log;
-  if (log->has_run) return -1;
+  if (e->has_run) direct_blocks_drop_all(e);
   log->what |= what;
   log->outcomes = 1;
   log->outcomes_full = (uint64_t)1 << (log->what & LOG_TIMED ? WORD_OUTCOMES_TIMED : WORD_OUTCOMES);
   return open_raw(e) && direct_memory_log_open(e) ? 0 : -1;
+}
+
+// Ends the logs of branches and of accesses.
+void direct_log_end(struct direct_engine *e) {
+  struct direct_log *log = &e->log;
+  log->what &= ~(LOG_BRANCHES | LOG_TIMED | LOG_RETURNS | LOG_COUNT | LOG_MEMORY);
+  log->nwords = log->ncode = log->nbytes = 0;
+  heddle_mem_core_close(&log->memory);
+  log->memory = (struct heddle_mem_core){0};
+  log->bank = NULL;
+  direct_blocks_drop_all(e);
+  for (unsigned k = 0; k < BANKS; k++)
+    if (e->banks[k].context) e->banks[k].context->leave = direct_leave;
 }
 
 void direct_log_close(struct direct_engine *e) {

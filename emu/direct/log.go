@@ -5,6 +5,8 @@ package direct
 
 #cgo noescape direct_log_start
 #cgo nocallback direct_log_start
+#cgo noescape direct_log_end
+#cgo nocallback direct_log_end
 */
 import "C"
 
@@ -27,7 +29,7 @@ const (
 	_ = -(emu.TagShift ^ uint(C.WORD_TAG_SHIFT))
 )
 
-var errStarted = errors.New("a log starts before the first run, and there is memory for it")
+var errStarted = errors.New("there is no memory for the log")
 
 // LogBranches implements emu.CPU.
 func (c *CPU) LogBranches(timed bool) error {
@@ -70,6 +72,9 @@ func (c *CPU) Drained() {
 	l := &c.c.log
 	l.nwords, l.ncode, l.nbytes = 0, 0, 0
 }
+
+// EndLogs implements emu.CPU.
+func (c *CPU) EndLogs() { C.direct_log_end(c.c) }
 
 // CountBranches implements emu.CPU.
 func (c *CPU) CountBranches() error {

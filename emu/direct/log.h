@@ -26,7 +26,7 @@
 #include "core.h"
 #include "insn.h"
 
-// What is logged, which is fixed before the first run.
+// What is logged.
 #define LOG_BRANCHES 1u
 #define LOG_TIMED 2u         // ... with times
 #define LOG_COUNT 4u         // branches are counted
@@ -144,7 +144,6 @@ struct direct_physical_log {
 
 struct direct_log {
   uint32_t what;
-  bool has_run;
   bool running;            // a thread runs
 
   uint64_t *raw;
@@ -194,6 +193,7 @@ int64_t direct_log_room(const struct direct_engine *e);
 void direct_log_unit(struct direct_engine *e, const struct direct_insn *in);
 void direct_log_unit_code(struct direct_engine *e, struct direct_unit *u);
 void direct_log_block_code(struct direct_engine *e, const struct direct_block *b);
+void direct_log_end(struct direct_engine *e);
 void direct_log_flush(struct direct_engine *e);
 void direct_log_forget_calls(struct direct_engine *e);
 

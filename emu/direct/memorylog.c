@@ -25,6 +25,7 @@ int direct_log_memory(struct direct_engine *e, const struct heddle_mem_range *da
   struct heddle_mem_core *memory = &e->log.memory;
   if (memory->on || direct_log_start(e, LOG_MEMORY)) return -1;
   memory->is_own = is_own;
+  memory->late = e->has_run;  // other threads have used pages
   memory->engine = e;
   return heddle_mem_core_open(memory, e->ram, data, ndata, code, ncode, partial) ? 0 : -1;
 }

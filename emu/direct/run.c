@@ -181,7 +181,7 @@ static enum direct_stop run_on(struct direct_engine *e) {
   direct_check_units(e);
   load_thread(e);
   direct_signals_enter(e);
-  e->log.has_run = e->log.running = true;
+  e->log.running = true;
   e->log.atomics.at = false;
   direct_log_forget_calls(e);
   enum direct_stop why = execute(e);

@@ -141,6 +141,8 @@ static void kernel_read(void *observer, uint64_t page, uint64_t va, size_t n) {
   struct heddle_mem_core *log = observer;
   if (!log->ram->reads_for_guest || !n || log->is_own(log->engine, va, NULL, n)) return;
   if (log->partial || !heddle_mem_overlaps(log->data, log->ndata, va, va + n)) return;
+  // A content after the read would look like that of a new page.
+  if (log->late) heddle_mem_content(log, page, va - va % HEDDLE_PAGE_SIZE);
   struct heddle_mem_entry *e = heddle_mem_add(log, HEDDLE_MEM_READ);
   e->addr = va;
   e->pc = page;

@@ -26,6 +26,7 @@ struct heddle_mem_core {
   // kernel; bytes is NULL for a read.
   bool (*is_own)(void *engine, uint64_t va, const void *bytes, size_t n);
   void *engine;
+  bool late;           // the log began within a run: pages that are not known are not new
 };
 
 bool heddle_mem_core_open(struct heddle_mem_core *log, struct heddle_ram *ram, const struct heddle_mem_range *data,

@@ -50,6 +50,7 @@ static void update_caches(struct heddle_cpu *cpu) {
 }
 
 uc_err heddle_start_engine(struct heddle_cpu *cpu) {
+  heddle_mem_drop_ended(&cpu->logs.memory);
   heddle_mem_hooks_regained(&cpu->logs.memory);
   uint64_t pc = get_rip(cpu);
   heddle_pause_prepare(cpu, pc);
@@ -374,7 +375,6 @@ int heddle_cpu_init(struct heddle_cpu *cpu, uc_engine *uc, struct heddle_ram *ra
 // Starts to log branches and code. Nothing may have run yet: the hook is part of the translated
 // code, and discarding that takes the engine a third of a second and a gigabyte.
 int heddle_cpu_log(struct heddle_cpu *cpu, bool timed) {
-  if (cpu->engine.has_run) return UC_ERR_ARG;
   if (heddle_log_start(cpu, timed)) return UC_ERR_NOMEM;
   return heddle_cpu_count_branches(cpu);
 }

@@ -150,7 +150,7 @@ struct heddle_logs {
 // The Unicorn instance, and the state of its caches.
 struct heddle_engine {
   uc_engine *uc;
-  bool has_run;  // a guest's instruction: hooks of logs can no longer be added
+  bool has_run;  // a guest's instruction
   uc_hook hooks[8], *block_hook;
   unsigned nhooks;
   uc_context *initial;       // of a new thread

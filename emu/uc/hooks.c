@@ -346,6 +346,7 @@ int heddle_hooks_add(struct heddle_cpu *cpu) {
 // Installs the block hook that logs or counts branches.
 int heddle_cpu_count_branches(struct heddle_cpu *cpu) {
   cpu->logs.flow.counts = true;
+  cpu->engine.code_full = cpu->engine.code_full || cpu->engine.has_run;  // code without the hook goes
   int err = uc_hook_del(cpu->engine.uc, *cpu->engine.block_hook);
   if (err) return err;
   void *hook = cpu->logs.memory.core.on ? (void *)on_block_memory_logged : (void *)on_block_logged;

@@ -3,6 +3,8 @@ package uc
 /*
 #include "cpu.h"
 
+#cgo noescape heddle_cpu_end_logs
+#cgo nocallback heddle_cpu_end_logs
 #cgo noescape heddle_cpu_log
 #cgo nocallback heddle_cpu_log
 */
@@ -35,6 +37,9 @@ func (c *CPU) LogBranches(timed bool) error {
 	}
 	return nil
 }
+
+// EndLogs implements emu.CPU. The hooks stay, so that later runs are hardly faster.
+func (c *CPU) EndLogs() { C.heddle_cpu_end_logs(c.c) }
 
 // CompressReturns implements emu.CPU: this engine does not.
 func (c *CPU) CompressReturns() bool { return false }

@@ -221,21 +221,23 @@ static bool is_own(void *engine, uint64_t va, const void *bytes, size_t n) {
 
 // ---- initialization ---------------------------------------------------------
 
-// Starts to log. Nothing may have run yet, as for the log of branches.
+// Starts to log. No run executes, as for the log of branches.
 int heddle_mem_open(struct heddle_cpu *cpu, const struct heddle_mem_range *data, size_t ndata,
                     const struct heddle_mem_range *code, size_t ncode, bool partial) {
   struct heddle_mem_log *log = &cpu->logs.memory;
   uint64_t pages = cpu->ram->pages;
-  if (cpu->engine.has_run || log->core.on) return UC_ERR_ARG;
+  if (log->core.on) return UC_ERR_ARG;
   log->cpu = cpu;
   log->core.engine = log;
   log->core.is_own = is_own;
+  log->core.late = cpu->engine.has_run;  // other threads have used pages
   log->sites = calloc(HEDDLE_MEM_SITES, sizeof *log->sites);
   log->va = heddle_reserve(pages * sizeof *log->va);
   log->filled = heddle_reserve(pages * sizeof *log->filled);
   if (!log->sites || !log->va || !log->filled) return UC_ERR_NOMEM;
   if (!heddle_mem_core_open(&log->core, cpu->ram, data, ndata, code, ncode, partial)) return UC_ERR_NOMEM;
   log->epoch = 1;
+  log->core.flush = cpu->engine.has_run;  // the addresses of pages are known when the engine asks for them
   int err = heddle_cpu_count_branches(cpu);
   if (!err)
     err = uc_hook_add(cpu->engine.uc, &log->hooks[0], UC_HOOK_CODE, (void *)on_code, log, (uint64_t)1, (uint64_t)0);
@@ -246,6 +248,22 @@ int heddle_mem_open(struct heddle_cpu *cpu, const struct heddle_mem_range *data,
     err = uc_hook_add(cpu->engine.uc, &log->hooks[2], UC_HOOK_MEM_WRITE, (void *)on_access, log, (uint64_t)1,
                       (uint64_t)0);
   return err;
+}
+
+// Ends the logs of branches and of accesses. The hooks stay: without those of accesses the engine would leave blocks
+// elsewhere than before.
+void heddle_cpu_end_logs(struct heddle_cpu *cpu) {
+  cpu->logs.flow.on = cpu->logs.flow.timed = false;
+  cpu->logs.flow.nwords = cpu->logs.flow.ncode = cpu->logs.flow.nbytes = 0;
+  cpu->logs.memory.ended = cpu->logs.memory.core.muted = cpu->logs.memory.core.on;
+  heddle_mem_drop_ended(&cpu->logs.memory);
+}
+
+// Empties a log that has ended.
+void heddle_mem_drop_ended(struct heddle_mem_log *log) {
+  if (!log->ended) return;
+  log->core.to->n = log->core.to->nbytes = log->core.start = 0;
+  log->core.full = false;
 }
 
 void heddle_mem_close(struct heddle_cpu *cpu) {

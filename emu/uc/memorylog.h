@@ -25,6 +25,7 @@ struct heddle_mem_log {
   struct heddle_mem_core core;
   uint64_t pc;         // of the running instruction
   uint64_t *va;        // of each page: its virtual address in the engine's translations
+  bool ended;
   bool hooks_lost;     // the engine reports no accesses until it is restarted
   // The last page that the engine asked for, the start of the entries of the instruction that
   // needed it, and the page's previous virtual address.
@@ -41,6 +42,8 @@ struct heddle_mem_log {
 int heddle_mem_open(struct heddle_cpu *cpu, const struct heddle_mem_range *data, size_t ndata,
                     const struct heddle_mem_range *code, size_t ncode, bool partial);
 void heddle_mem_close(struct heddle_cpu *cpu);
+void heddle_cpu_end_logs(struct heddle_cpu *cpu);
+void heddle_mem_drop_ended(struct heddle_mem_log *log);
 
 void heddle_mem_add_store(struct heddle_mem_log *log, uint64_t va, size_t n);
 void heddle_mem_translated(struct heddle_mem_log *log, uint64_t pc, uint32_t size);

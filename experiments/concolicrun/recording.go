@@ -48,6 +48,12 @@ type Options struct {
 	// Choose reports whether the bytes of an input become symbols. The headers of libraries
 	// that the dynamic linker reads are inputs, too.
 	Choose func(e *event.Input) bool
+	// Follow, if set, reports whether a thread is executed concolically. What the others write to memory that they share
+	// with it depends on no input.
+	Follow func(t *kernel.Task) bool
+	// State are variables that are symbols when the followed stretch of a run begins, named state(NAME)[0] and so on, in
+	// the first process that is followed.
+	State []Variable
 	// Summaries are those of functions of libraries and programs.
 	Summaries []concolic.Summary
 	// Check compares every expression with the recorded value.
@@ -62,6 +68,12 @@ type Options struct {
 	// Progress, if set, is called now and then with the numbers of instructions and terms so far. It may end the
 	// concolic execution with an error.
 	Progress func(instructions uint64, terms int) error
+}
+
+// Variable is a piece of memory with a name.
+type Variable struct {
+	Name       string
+	Addr, Size uint64
 }
 
 // ErrTooLong ends the concolic execution of a run with more than Options.MaxInstructions.
@@ -154,7 +166,7 @@ func (r *Recording) spaceNumber(t *kernel.Task) uint64 {
 // Start implements recorder.Recording: a new process has its parent's memory.
 func (r *Recording) Start(on *recorder.Recorder, t *kernel.Task, e *event.Start) {
 	parent := on.Kernel().Task(e.Parent)
-	if parent == nil || parent.Space() == t.Space() {
+	if parent == nil || parent.Space() == t.Space() || r.options.Follow != nil && !r.options.Follow(parent) {
 		return
 	}
 	r.Executor.Fork(r.spaceNumber(parent), r.spaceNumber(t))
@@ -174,19 +186,48 @@ func (r *Recording) overwriteMemory(t *kernel.Task, addr, n uint64) {
 	r.addEvent(blocktrace.Event{Kind: blocktrace.KernelWrite, Thread: t.ID(), Space: r.spaceNumber(t), Addr: addr, Size: n})
 }
 
-// Begin implements recorder.Recording.
-func (r *Recording) Begin(on *recorder.Recorder, t *kernel.Task) {
-	if r.err != nil {
-		return
-	}
-	r.task, r.base = t, 0
-	if !r.begun {
-		r.begun = true
-		r.Executor.CPUID = on.CPU().CPUID
-		if r.err = on.CPU().LogMemory(memlog.Filter{}); r.err != nil {
+// Open implements recorder.Recording: the program's arguments were read before.
+func (r *Recording) Open(on *recorder.Recorder) {
+	r.inputs.Open(on)
+	r.start(on)
+	for _, t := range on.Kernel().Tasks() {
+		if len(r.options.State) > 0 && t.Process().Space() != nil && (r.options.Follow == nil || r.options.Follow(t)) {
+			r.addState(t)
 			return
 		}
 	}
+}
+
+// addState makes symbols of the variables in a thread's memory.
+func (r *Recording) addState(t *kernel.Task) {
+	r.task = t
+	for _, v := range r.options.State {
+		data := make([]byte, v.Size)
+		n := t.Process().Space().Peek(arch.Addr(v.Addr), data)
+		name := "state(" + v.Name + ")"
+		r.Executor.Input(r.spaceNumber(t), v.Addr, name, 0, data[:n])
+		r.addEvent(blocktrace.Event{
+			Kind: blocktrace.Input, Thread: t.ID(), Space: r.spaceNumber(t), Addr: v.Addr, Size: uint64(n), Name: name,
+		})
+	}
+}
+
+// start starts the log of memory.
+func (r *Recording) start(on *recorder.Recorder) {
+	r.begun = true
+	r.Executor.CPUID = on.CPU().CPUID
+	r.err = on.CPU().LogMemory(memlog.Filter{})
+}
+
+// Begin implements recorder.Recording.
+func (r *Recording) Begin(on *recorder.Recorder, t *kernel.Task) {
+	if !r.begun {
+		r.start(on)
+	}
+	if r.err != nil || r.passes(on, t) {
+		return
+	}
+	r.task, r.base = t, on.InQuantum()
 	r.drainLog(on.CPU())
 	r.inputs.Begin(on, t)
 	r.counted, r.seq = uint32(on.CPU().CountedBranches()), on.At().Seq
@@ -194,11 +235,23 @@ func (r *Recording) Begin(on *recorder.Recorder, t *kernel.Task) {
 	r.Executor.Resume(t.ID(), r.spaceNumber(t), &r.state)
 }
 
+// passes reports whether a thread is not followed; its accesses are passed over.
+func (r *Recording) passes(on *recorder.Recorder, t *kernel.Task) bool {
+	if r.options.Follow == nil || r.options.Follow(t) {
+		return false
+	}
+	on.CPU().SwapMemory(r.log)
+	return true
+}
+
 // Stopped implements recorder.Recording.
 func (r *Recording) Stopped(on *recorder.Recorder, t *kernel.Task, s arch.Stop) {
 	if r.err != nil {
 		// A full log would stop the engine again and again.
 		on.CPU().SwapMemory(r.log)
+		return
+	}
+	if r.passes(on, t) {
 		return
 	}
 	r.drainLog(on.CPU())
@@ -276,7 +329,7 @@ func (r *Recording) drainLog(cpu emu.CPU) {
 
 // Issue implements recorder.Recording.
 func (r *Recording) Issue(on *recorder.Recorder, t *kernel.Task, e *event.Syscall) {
-	if r.err == nil {
+	if r.err == nil && !r.passes(on, t) {
 		r.Executor.Syscall(t.ID())
 		r.addEvent(blocktrace.Event{Kind: blocktrace.Call, Thread: t.ID(), Space: r.spaceNumber(t), Number: e.Number, Args: e.Args})
 		r.inputs.Issue(on, t, e)
@@ -288,7 +341,7 @@ func (r *Recording) Issue(on *recorder.Recorder, t *kernel.Task, e *event.Syscal
 
 // Return implements recorder.Recording.
 func (r *Recording) Return(on *recorder.Recorder, t *kernel.Task, e *event.Syscall) {
-	if r.err != nil || t.Space() == nil {
+	if r.err != nil || t.Space() == nil || r.passes(on, t) {
 		return
 	}
 	r.task = t
@@ -323,7 +376,10 @@ func (r *Recording) followMapping(t *kernel.Task, e *event.Syscall) {
 }
 
 // Signal implements recorder.Recording.
-func (r *Recording) Signal(_ *recorder.Recorder, e *event.Signal) {
+func (r *Recording) Signal(on *recorder.Recorder, e *event.Signal) {
+	if t := on.Kernel().Task(e.Thread); t != nil && r.options.Follow != nil && !r.options.Follow(t) {
+		return
+	}
 	r.Executor.Signal(e.Thread)
 	r.addEvent(blocktrace.Event{Kind: blocktrace.Signal, Thread: e.Thread, Number: uint64(e.Number)})
 }

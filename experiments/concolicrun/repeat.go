@@ -31,7 +31,7 @@ func Repeat(ctx context.Context, trace string, options func(*machine.Config) (Op
 		}
 		o.Args, o.Env = c.Args, c.Env
 		r = New(o)
-		c.Record = &machine.Record{To: io.Discard}
+		c.Record = &machine.Record{To: io.Discard, Stretch: c.Replay.Stretch()}
 		return []machine.Option{machine.WithRecordings(r)}, nil
 	})
 	if r == nil {

@@ -123,7 +123,10 @@ func OpenWithBranches(ctx context.Context, file, branches string) (*Recording, e
 	if r.replay, err = machine.OpenProgram(file); err != nil {
 		return nil, err
 	}
-	if err := r.readTrace(ctx); err != nil {
+	if err = r.replay.CheckWhole(); err == nil {
+		err = r.readTrace(ctx)
+	}
+	if err != nil {
 		r.Close()
 		return nil, err
 	}

@@ -134,6 +134,9 @@ func schedulableConfig(path string) (machine.Config, error) {
 		return machine.Config{}, err
 	}
 	defer r.Close()
+	if err := r.CheckWhole(); err != nil {
+		return machine.Config{}, err
+	}
 	c, err := r.Config()
 	if err == nil && (len(c.Faults) > 0 || c.Closed != [3]bool{}) {
 		err = errStreams.New(path)

@@ -251,6 +251,9 @@ func (p *prediction) runWitness(ctx context.Context, w *witness) (*racereport.Re
 		return nil, err
 	}
 	defer replay.Close()
+	if err := replay.CheckWhole(); err != nil {
+		return nil, err
+	}
 	c, err := replay.Config()
 	if err != nil {
 		return nil, err

@@ -7,6 +7,7 @@ import (
 
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/guest/loader"
+	"github.com/heddle-dmt/heddle/guest/vfs"
 )
 
 // Read-only access for debuggers.
@@ -75,4 +76,13 @@ func (t *Task) FileContent(name string) (content, stat []byte, errno unix.Errno)
 // loader.Unwinder.Places.
 func (p *Process) Places(u *loader.Unwinder, r arch.Regs, limit int) []loader.Place {
 	return u.Places(p.space, r, limit)
+}
+
+// ListeningPort returns the TCP port of the server's end of a connection; false: the file is no socket of TCP.
+func ListeningPort(f *vfs.File) (port uint16, ok bool) {
+	s, ok := f.Impl.(*socketFile)
+	if !ok {
+		return 0, false
+	}
+	return s.LocalPort()
 }

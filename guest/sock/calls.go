@@ -206,6 +206,9 @@ func (s *Socket) WholeChunks(n uint64) uint64 {
 // Name is the address that getsockname(2) returns, encoded.
 func (s *Socket) Name() []byte { return s.local.Bytes(s.family) }
 
+// LocalPort returns the socket's own port; false: it is no socket of TCP.
+func (s *Socket) LocalPort() (port uint16, ok bool) { return s.local.Port, s.isTCP() }
+
 // Peer is the address that getpeername(2) returns. ENOTCONN: it has no peer.
 func (s *Socket) Peer() ([]byte, unix.Errno) {
 	switch {

@@ -44,6 +44,7 @@ type Machine struct {
 	breakpoints []arch.Addr
 	watching    []recorder.Recording
 	seesPauses  bool
+	bounded     *recorder.Bounds // of the recorded stretch, or nil
 	// bound and files are those of AcceptStates.
 	bound            []deepcopy.Bound
 	files            *vfs.FS

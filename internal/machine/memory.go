@@ -90,7 +90,7 @@ func (m *Machine) commitStores(q sched.Quantum) bool {
 		}
 	}
 	m.recordDelays(now, false)
-	s.recording.delays.Ran(q.Core)
+	s.recording.delays.NoteRun(q.Core)
 	return true
 }
 
@@ -165,4 +165,16 @@ func (m *Machine) drainAtEnd() {
 	m.completeAllStores()
 	m.state.stores.DrainAll()
 	m.recordDelays(m.state.cluster.Makespan(), false)
+}
+
+// recordDelays records the stores that were committed since the last call, at a time of the
+// core that runs.
+func (m *Machine) recordDelays(now arch.Cycles, decided bool) {
+	s := m.state
+	if s.recording.delays == nil {
+		return
+	}
+	at := s.recording.rec.At()
+	at.Time = now
+	s.recording.delays.Committed(s.stores.(*storebuffer.ByStore).Cores, at, decided)
 }

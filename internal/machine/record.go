@@ -1,16 +1,14 @@
 package machine
 
 import (
-	"encoding/json"
 	"io"
 	"os"
-	"unicode/utf8"
 
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/guest/kernel"
 	"github.com/heddle-dmt/heddle/guest/vfs"
 	"github.com/heddle-dmt/heddle/internal/errs"
-	"github.com/heddle-dmt/heddle/internal/machine/delaylog"
+	"github.com/heddle-dmt/heddle/internal/machine/delays"
 	"github.com/heddle-dmt/heddle/memmodel/storebuffer"
 	"github.com/heddle-dmt/heddle/recorder"
 	"github.com/heddle-dmt/heddle/recorder/event"
@@ -50,6 +48,9 @@ type Record struct {
 	// Memory, when set, records loads and stores, and the other changes of memory that loads can
 	// see.
 	Memory *recorder.MemoryConfig
+	// Stretch is the part of the run of which events are recorded; the zero value is the whole run. What repeats the
+	// run is recorded of all of it.
+	Stretch recorder.Stretch
 }
 
 // recording is the part of the machine's state that records and replays. The
@@ -58,7 +59,7 @@ type recording struct {
 	rec       *recorder.Recorder
 	steps     *replay.Tracker
 	decisions *trace.Stream
-	delays    *delaylog.Log  // nil unless stores wait
+	delays    *delays.Log    // nil unless stores wait
 	syncs     *syncRecording // nil unless operations are recognized
 }
 
@@ -81,14 +82,14 @@ func (m *Machine) setUpRecording() error {
 	}
 	s.recording.decisions = m.trace.Stream(trace.Decisions, 0)
 	if _, byStore := s.stores.(*storebuffer.ByStore); byStore {
-		s.recording.delays = delaylog.New(m.trace, c.Cores)
+		s.recording.delays = delays.New(m.trace, c.Cores)
 	}
 	parts, err := m.recordings()
 	if err != nil {
 		return err
 	}
 	m.startRecordings(append(m.watching, parts...))
-	return nil
+	return m.limitRecording()
 }
 
 // startRecordings gives the recordings the events of the run.
@@ -108,19 +109,12 @@ func (m *Machine) startRecordings(parts []recorder.Recording) {
 // and sync operations name threads: both precede the writers of stamps and names.
 func (m *Machine) recordings() (parts []recorder.Recording, err error) {
 	c := &m.config
-	if c.Record.PT != nil {
-		b, err := recorder.NewBranches(m.trace, m.cpu, c.Cores, *c.Record.PT)
+	for _, begin := range m.engineLogs() {
+		p, err := m.inStretch(begin)
 		if err != nil {
-			return nil, errRecording.Wrap(err)
+			return nil, err
 		}
-		parts = append(parts, b)
-	}
-	if c.Record.Memory != nil {
-		accesses, err := recorder.NewMemory(m.trace, m.cpu, *c.Record.Memory, c.Record.PT == nil)
-		if err != nil {
-			return nil, errRecording.Wrap(err)
-		}
-		parts = append(parts, accesses)
+		parts = append(parts, p)
 	}
 	operations, err := m.recordSync()
 	if err != nil {
@@ -130,7 +124,30 @@ func (m *Machine) recordings() (parts []recorder.Recording, err error) {
 	if c.Record.Inputs {
 		parts = append(parts, recorder.NewInputs(m.trace, c.Args, c.Env))
 	}
-	return append(parts, m.with.watching...), nil
+	for _, watching := range m.with.watching {
+		p, err := m.inStretch(func() (recorder.Recording, error) { return watching, nil })
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, p)
+	}
+	return parts, nil
+}
+
+// engineLogs returns functions that make the recordings of the engine's logs.
+func (m *Machine) engineLogs() (list []func() (recorder.Recording, error)) {
+	c := &m.config
+	if c.Record.PT != nil {
+		list = append(list, func() (recorder.Recording, error) {
+			return recorder.NewBranches(m.trace, m.cpu, c.Cores, *c.Record.PT)
+		})
+	}
+	if c.Record.Memory != nil {
+		list = append(list, func() (recorder.Recording, error) {
+			return recorder.NewMemory(m.trace, m.cpu, *c.Record.Memory, c.Record.PT == nil)
+		})
+	}
+	return list
 }
 
 // attach gives the recordings the guest's Linux.
@@ -234,6 +251,9 @@ func (m *Machine) finishRecording() error {
 		return nil
 	}
 	r := m.state.recording
+	if m.bounded != nil {
+		m.result.Stretch = m.bounded.Result(m.result.Cycles)
+	}
 	end := r.steps.End(m.state.cluster)
 	trace.PutAt(r.decisions, &end, r.rec.At())
 	r.rec.Finish()
@@ -303,42 +323,4 @@ func namedFile(r io.Reader) *os.File {
 		return nil
 	}
 	return f
-}
-
-// text is a string in JSON, as Base64 if it is not UTF-8.
-type text string
-
-// MarshalJSON implements json.Marshaler.
-func (t text) MarshalJSON() ([]byte, error) {
-	if utf8.ValidString(string(t)) {
-		return json.Marshal(string(t))
-	}
-	return json.Marshal(map[string][]byte{"base64": []byte(t)})
-}
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (t *text) UnmarshalJSON(b []byte) error {
-	if len(b) > 0 && b[0] == '"' {
-		return json.Unmarshal(b, (*string)(t))
-	}
-	var other map[string][]byte
-	err := json.Unmarshal(b, &other)
-	*t = text(other["base64"])
-	return err
-}
-
-func texts(list []string) []text {
-	out := make([]text, len(list))
-	for i, s := range list {
-		out[i] = text(s)
-	}
-	return out
-}
-
-func plainTexts(list []text) []string {
-	out := make([]string, len(list))
-	for i, s := range list {
-		out[i] = string(s)
-	}
-	return out
 }

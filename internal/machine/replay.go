@@ -19,8 +19,10 @@ import (
 	"github.com/heddle-dmt/heddle/emu/engines"
 	"github.com/heddle-dmt/heddle/internal/errname"
 	"github.com/heddle-dmt/heddle/internal/errs"
+	"github.com/heddle-dmt/heddle/internal/machine/jsontext"
 	"github.com/heddle-dmt/heddle/internal/machine/publish"
 	"github.com/heddle-dmt/heddle/memmodel/storebuffer"
+	"github.com/heddle-dmt/heddle/recorder"
 	"github.com/heddle-dmt/heddle/recorder/replay"
 	"github.com/heddle-dmt/heddle/recorder/syncops"
 	"github.com/heddle-dmt/heddle/recorder/trace"
@@ -45,6 +47,11 @@ var (
 		"The engine direct has the host's processor execute the instructions of the run.",
 		"Replay it on an x86-64 host with AVX2, or record the run again with heddle record --cpu x86-64-v2.")
 
+	errOfStretch = errs.Define("trace-of-stretch",
+		"the trace {file} is of a stretch of a run, and the events of the whole run are needed",
+		"Only a part of the run was recorded. A schedule or a path of a run is about all of it.",
+		"Record the whole run: heddle replay -o NEW TRACE with the recordings that are needed.")
+
 	errNotFollowed = errs.Define("level-cannot-be-followed",
 		"the instructions of the run in {file} cannot be followed: its processor is of level {level}, and slices, preconditions and reproduction from branches know those of x86-64-v2; record it with heddle record --cpu x86-64-v2",
 		"These analyses have libVEX translate instructions, without AVX: it would take LZCNT for BSR.",
@@ -61,17 +68,17 @@ func CheckFollowed(file string, c *Config) error {
 
 // manifest is the description of a run in its trace, from before the run.
 type manifest struct {
-	Engine  string        `json:"engine"`
-	CPU     string        `json:"cpu"`
-	Args    []text        `json:"args"`
-	Env     []text        `json:"env"`
-	Dir     text          `json:"dir"`
-	UID     uint32        `json:"uid"`
-	GID     uint32        `json:"gid"`
-	Cores   int           `json:"cores"`
-	Seed    uint64        `json:"seed"`
-	Sched   sched.Options `json:"sched"`
-	Control dmt.Control   `json:"control"`
+	Engine  string          `json:"engine"`
+	CPU     string          `json:"cpu"`
+	Args    []jsontext.Text `json:"args"`
+	Env     []jsontext.Text `json:"env"`
+	Dir     jsontext.Text   `json:"dir"`
+	UID     uint32          `json:"uid"`
+	GID     uint32          `json:"gid"`
+	Cores   int             `json:"cores"`
+	Seed    uint64          `json:"seed"`
+	Sched   sched.Options   `json:"sched"`
+	Control dmt.Control     `json:"control"`
 	// CustomSync are the operations that were controlled besides the known ones.
 	CustomSync []syncops.Custom `json:"custom_sync,omitempty"`
 	// Enforce is the schedule that the run followed.
@@ -79,9 +86,9 @@ type manifest struct {
 	Memory          storebuffer.Options `json:"memory"`
 	Costs           arch.Costs          `json:"costs"`
 	RandomizeLayout bool                `json:"randomize_layout"`
-	RootFS          text                `json:"rootfs"`
+	RootFS          jsontext.Text       `json:"rootfs"`
 	Mounts          []mountText         `json:"mounts"`
-	Hidden          []text              `json:"hidden,omitempty"`
+	Hidden          []jsontext.Text     `json:"hidden,omitempty"`
 	HostTimes       bool                `json:"host_times"`
 	MaxMemory       uint64              `json:"max_memory"`
 	MaxInstructions uint64              `json:"max_instructions"`
@@ -89,23 +96,25 @@ type manifest struct {
 	Stdin           stdinText           `json:"stdin"`
 	Publish         []publish.Port      `json:"publish,omitempty"`
 	Requests        []uint16            `json:"requests,omitempty"`
+	// Stretch is the part of the run of which events were recorded.
+	Stretch *recorder.Stretch `json:"stretch,omitempty"`
 	// Closed are the descriptors of 0, 1 and 2 that the program did not have.
 	Closed []int `json:"closed,omitempty"`
 }
 
 type mountText struct {
-	Host     text `json:"host"`
-	Guest    text `json:"guest"`
-	Writable bool `json:"writable"`
+	Host     jsontext.Text `json:"host"`
+	Guest    jsontext.Text `json:"guest"`
+	Writable bool          `json:"writable"`
 }
 
 // stdinText describes standard input: "none", "stream" (its bytes are in the trace) or "file":
 // a regular file, by the name that the guest can see, where it is, and the position in it.
 type stdinText struct {
-	Kind   string `json:"kind"`
-	Name   text   `json:"name,omitempty"`
-	Path   text   `json:"path,omitempty"`
-	Offset int64  `json:"offset,omitempty"`
+	Kind   string        `json:"kind"`
+	Name   jsontext.Text `json:"name,omitempty"`
+	Path   jsontext.Text `json:"path,omitempty"`
+	Offset int64         `json:"offset,omitempty"`
 }
 
 // summary is the description of a run in its trace, from after its end.
@@ -120,16 +129,19 @@ type summary struct {
 func (m *Machine) describeRun() manifest {
 	c := &m.config
 	out := manifest{
-		Engine: c.engineName(), CPU: c.CPU.String(), Args: texts(c.Args), Env: texts(c.Env), Dir: text(c.Dir), UID: c.UID, GID: c.GID,
+		Engine: c.engineName(), CPU: c.CPU.String(), Args: jsontext.Of(c.Args), Env: jsontext.Of(c.Env), Dir: jsontext.Text(c.Dir), UID: c.UID, GID: c.GID,
 		Cores: c.Cores, Seed: c.Seed, Sched: c.Sched, Control: c.Control, Memory: c.Memory, Costs: c.Costs, RandomizeLayout: c.RandomizeLayout,
-		RootFS: text(c.RootFS), HostTimes: c.HostTimes, MaxMemory: c.MaxMemory, MaxInstructions: c.MaxInstructions,
+		RootFS: jsontext.Text(c.RootFS), HostTimes: c.HostTimes, MaxMemory: c.MaxMemory, MaxInstructions: c.MaxInstructions,
 		UnknownENOSYS: c.UnknownENOSYS, Stdin: describeStdin(c.Stdin), Enforce: c.Enforce, Publish: c.Publish, Requests: c.Requests,
+	}
+	if s := &c.Record.Stretch; !s.IsWhole() {
+		out.Stretch = s
 	}
 	if m.state.control != nil {
 		out.CustomSync = m.customSync()
 	}
 	if len(c.Hidden) > 0 {
-		out.Hidden = texts(c.Hidden)
+		out.Hidden = jsontext.Of(c.Hidden)
 	}
 	for fd, closed := range c.Closed {
 		if closed {
@@ -137,7 +149,7 @@ func (m *Machine) describeRun() manifest {
 		}
 	}
 	for _, mount := range c.Mounts {
-		out.Mounts = append(out.Mounts, mountText{text(mount.Host), text(mount.Guest), mount.Writable})
+		out.Mounts = append(out.Mounts, mountText{jsontext.Text(mount.Host), jsontext.Text(mount.Guest), mount.Writable})
 	}
 	return out
 }
@@ -155,7 +167,7 @@ func describeStdin(r io.Reader) stdinText {
 	if err != nil {
 		path = f.Name()
 	}
-	return stdinText{"file", text(f.Name()), text(path), at}
+	return stdinText{"file", jsontext.Text(f.Name()), jsontext.Text(path), at}
 }
 
 // toConfig is the inverse of Machine.describeRun, without standard input.
@@ -163,12 +175,12 @@ func (t *manifest) toConfig() Config {
 	level, _ := arch.ParseLevel(t.CPU) // traces from before there were levels have V2
 	c := Config{
 		Engine: engines.NameIn(t.Engine), CPU: level,
-		Args: plainTexts(t.Args), Env: plainTexts(t.Env), Dir: string(t.Dir), UID: t.UID, GID: t.GID,
+		Args: jsontext.Plain(t.Args), Env: jsontext.Plain(t.Env), Dir: string(t.Dir), UID: t.UID, GID: t.GID,
 		Cores: t.Cores, Seed: t.Seed, Sched: t.Sched, Control: t.Control, CustomSync: t.CustomSync, Memory: t.Memory, Costs: t.Costs, RandomizeLayout: t.RandomizeLayout,
 		RootFS: string(t.RootFS), HostTimes: t.HostTimes, MaxMemory: t.MaxMemory, MaxInstructions: t.MaxInstructions,
 		UnknownENOSYS: t.UnknownENOSYS, Enforce: t.Enforce, Publish: t.Publish, Requests: t.Requests,
 	}
-	c.Hidden = plainTexts(t.Hidden)
+	c.Hidden = jsontext.Plain(t.Hidden)
 	for fd := range c.Closed {
 		c.Closed[fd] = slices.Contains(t.Closed, fd)
 	}
@@ -256,6 +268,22 @@ func (r *Replay) missing(part string, err error) error {
 		return errNoReplay.Wrap(err, r.path, part)
 	}
 	return errNoReplay.New(r.path, part)
+}
+
+// CheckWhole refuses a trace of a stretch of a run, for analyses that need the events from the start.
+func (r *Replay) CheckWhole() error {
+	if s := r.Stretch(); !s.IsWhole() {
+		return errOfStretch.New(r.path)
+	}
+	return nil
+}
+
+// Stretch is the part of the run of which events were recorded.
+func (r *Replay) Stretch() recorder.Stretch {
+	if r.manifest.Stretch == nil {
+		return recorder.Stretch{}
+	}
+	return *r.manifest.Stretch
 }
 
 // Cut reports whether the recording was ended before the run was over: a replay ends where it

@@ -3,6 +3,7 @@ package machine
 import (
 	"github.com/heddle-dmt/heddle/guest/requests"
 	"github.com/heddle-dmt/heddle/internal/machine/publish"
+	"github.com/heddle-dmt/heddle/recorder"
 )
 
 // Result is the outcome of a run, with its counts and digests. Its JSON form is the summary file
@@ -57,6 +58,9 @@ type Result struct {
 	// function that is known, so that only its futex calls, atomic instructions
 	// and threads were.
 	SyncRecognition string `json:"sync_recognition,omitempty"`
+
+	// Stretch is the part of the run of which events were recorded, if not all of it.
+	Stretch *recorder.StretchResult `json:"stretch,omitempty"`
 
 	// Schedule is how the run followed the schedule that was enforced, if there was one.
 	Schedule *ScheduleResult `json:"schedule,omitempty"`

@@ -117,3 +117,17 @@ type Code struct {
 	Counts []uint64 `json:"counts"`
 	Bytes  []byte   `json:"bytes"`
 }
+
+// Registers are the registers of a thread at the beginning of a recorded stretch of a run: those with which it
+// continues.
+type Registers struct {
+	Stamp
+	// General are the sixteen general registers, in the order of their numbers.
+	General [16]uint64 `json:"general"`
+	PC      arch.Addr  `json:"pc"`
+	Flags   uint64     `json:"flags"`
+	FS      uint64     `json:"fs"` // the segments' bases
+	GS      uint64     `json:"gs"`
+	// FP is the FXSAVE image of the floating-point and SSE registers (Intel SDM volume 1, section 10.5).
+	FP []byte `json:"fp"`
+}

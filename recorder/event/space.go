@@ -53,3 +53,17 @@ type Heap struct {
 	// PC is where the call returns to.
 	PC arch.Addr `json:"pc"`
 }
+
+// Area is a part of a process's memory with the same rights and properties, at the beginning of a recorded stretch of
+// a run.
+type Area struct {
+	Stamp
+	Process int32     `json:"process"`
+	Addr    arch.Addr `json:"addr"`
+	Size    uint64    `json:"size"`
+	// Rights are those of mmap(2): 1 read, 2 write, 4 execute.
+	Rights uint64 `json:"rights"`
+	// Shared reports that writes are seen by other processes, and Anonymous that no file is in it.
+	Shared    bool `json:"shared"`
+	Anonymous bool `json:"anonymous"`
+}

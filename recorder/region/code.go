@@ -2,14 +2,13 @@ package region
 
 import (
 	"bytes"
-	"io"
 	"slices"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/guest/mm"
-	"github.com/heddle-dmt/heddle/internal/debuginfo"
+	"github.com/heddle-dmt/heddle/recorder/symbolplace"
 )
 
 // purpose says how a place in code bounds a region.
@@ -35,21 +34,6 @@ const (
 	markLength     = 7
 )
 
-// objectReader reads an object of the guest.
-type objectReader struct{ object *mm.Object }
-
-// ReadAt implements io.ReaderAt.
-func (r objectReader) ReadAt(p []byte, off int64) (int, error) {
-	if off < 0 {
-		return 0, io.EOF
-	}
-	n, errno := r.object.ReadAt(p, off)
-	if errno != 0 || n < len(p) {
-		return n, io.EOF
-	}
-	return n, nil
-}
-
 // placesIn returns where the code of a mapping concerns the region.
 func (s Spec) placesIn(v *mm.VMA) map[arch.Addr]purpose {
 	if v.Prot&unix.PROT_EXEC == 0 || v.File == nil || v.Object == nil {
@@ -68,7 +52,7 @@ func (s Spec) placesIn(v *mm.VMA) map[arch.Addr]purpose {
 
 func marksIn(v *mm.VMA, first, last byte) map[arch.Addr]purpose {
 	code := make([]byte, min(v.Len(), uint64(max(v.Object.Size()-int64(v.Offset), 0))))
-	n, _ := objectReader{v.Object}.ReadAt(code, int64(v.Offset))
+	n, _ := symbolplace.ObjectReader{Object: v.Object}.ReadAt(code, int64(v.Offset))
 	code = code[:n]
 	places := map[arch.Addr]purpose{}
 	for at := 0; ; at++ {
@@ -90,41 +74,16 @@ func marksIn(v *mm.VMA, first, last byte) map[arch.Addr]purpose {
 }
 
 func (s Spec) functionsIn(v *mm.VMA) map[arch.Addr]purpose {
-	e, err := debuginfo.ParseELF(objectReader{v.Object})
-	if err != nil {
-		return nil
-	}
-	f := debuginfo.NewFile(e)
-	start, ok := f.Address(v.Offset)
-	if !ok {
-		return nil
-	}
 	places := map[arch.Addr]purpose{}
-	symbols := f.Symbols()
-	for i := range symbols {
-		x := &symbols[i]
-		if x.Kind != debuginfo.Function || x.Addr < start || x.Addr >= start+v.Len() {
-			continue
-		}
-		at := v.Start + arch.Addr(x.Addr-start)
-		if isNamed(x, s.From) {
-			places[at] |= begins
-		}
-		if s.Kind == Calls && isNamed(x, s.To) {
+	for _, at := range symbolplace.FunctionIn(v, s.From) {
+		places[at] |= begins
+	}
+	if s.Kind == Calls {
+		for _, at := range symbolplace.FunctionIn(v, s.To) {
 			places[at] |= ends
 		}
 	}
 	return places
-}
-
-// isNamed reports whether a symbol has a name, demangled, with or without the types of its parameters, or as it is
-// in the file.
-func isNamed(x *debuginfo.Symbol, name string) bool {
-	if string(x.RawName()) == name {
-		return true
-	}
-	plain := x.Name()
-	return plain == name || len(plain) > len(name) && plain[:len(name)] == name && plain[len(name)] == '('
 }
 
 // sortedPlaces are the addresses of places.

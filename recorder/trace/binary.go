@@ -78,8 +78,14 @@ func Put[E Event](s *Stream, e *E) { PutAt(s, e, stampOf(any(e))) }
 
 // PutAt is Put for an event that has no stamp of its own.
 func PutAt[E Event](s *Stream, e *E, at event.Stamp) {
-	if l := s.w.listener; l != nil {
-		l.Event(e)
+	switch {
+	case s.w.muted && !s.repeats:
+		if s.w.keeper != nil {
+			s.w.keeper(e)
+		}
+		return
+	case s.w.listener != nil:
+		s.w.listener.Event(e)
 		return
 	}
 	a := encoder{s.scratch[:0]}

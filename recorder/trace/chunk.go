@@ -50,6 +50,8 @@ const (
 	Stdin     Kind = "stdin"     // the bytes of standard input that were read
 	Faults    Kind = "faults"    // failures of the standard streams; one stream
 	Clients   Kind = "clients"   // what clients outside of the guest did; one stream
+	Registers Kind = "registers" // registers at the beginning of a stretch; one stream
+	Areas     Kind = "areas"     // memory at the beginning of a stretch; one stream
 	Memory    Kind = "memory"    // blocks of memory accesses (package memtrace); one stream
 	ManifestK Kind = "manifest"  // the configuration of the run; one record, the first chunk
 	SummaryK  Kind = "summary"   // how the run ended; one record, the last

@@ -9,7 +9,7 @@ import (
 type Event interface {
 	event.Switch | event.Start | event.Exit | event.Syscall | event.Signal | event.Sync | event.Input |
 		event.Decision | event.Code | event.Object | event.Mapping | event.Heap | event.Delay | event.StreamFault |
-		event.Client
+		event.Client | event.Registers | event.Area
 }
 
 // archive is a form from or to which the fields of an event are converted: the binary form,
@@ -142,6 +142,16 @@ func eventFields(a archive, e any) {
 		unsignedField(a, "port", decimal, &e.Port)
 		unsignedField(a, "size", decimal, &e.Size)
 		e.Data = a.bytesField("data", e.Data)
+	case *event.Registers:
+		registerFields(a, e)
+	case *event.Area:
+		stampFields(a, &e.Stamp)
+		signedField(a, "process", &e.Process)
+		unsignedField(a, "addr", hexadecimal, &e.Addr)
+		unsignedField(a, "size", decimal, &e.Size)
+		unsignedField(a, "rights", decimal, &e.Rights)
+		booleanField(a, "shared", &e.Shared)
+		booleanField(a, "anonymous", &e.Anonymous)
 	case *event.Code:
 		stampFields(a, &e.Stamp)
 		unsignedField(a, "space", decimal, &e.Space)
@@ -154,6 +164,21 @@ func eventFields(a archive, e any) {
 }
 
 var argNames = [6]string{"arg0", "arg1", "arg2", "arg3", "arg4", "arg5"}
+
+func registerFields(a archive, e *event.Registers) {
+	stampFields(a, &e.Stamp)
+	for i := range e.General {
+		unsignedField(a, generalNames[i], hexadecimal, &e.General[i])
+	}
+	unsignedField(a, "rip", hexadecimal, &e.PC)
+	unsignedField(a, "rflags", hexadecimal, &e.Flags)
+	unsignedField(a, "fs_base", hexadecimal, &e.FS)
+	unsignedField(a, "gs_base", hexadecimal, &e.GS)
+	e.FP = a.bytesField("fxsave", e.FP)
+}
+
+// generalNames are the names of the general registers in the order of their numbers.
+var generalNames = [16]string{"rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15"}
 
 func syscallFields(a archive, e *event.Syscall) {
 	stampFields(a, &e.Stamp)
@@ -244,6 +269,10 @@ func stampOf(e any) event.Stamp {
 	case *event.StreamFault:
 		return e.Stamp
 	case *event.Client:
+		return e.Stamp
+	case *event.Registers:
+		return e.Stamp
+	case *event.Area:
 		return e.Stamp
 	case *event.Decision:
 		return event.Stamp{Thread: e.Thread, Core: e.Core, Time: e.Time}

@@ -19,4 +19,6 @@ var kinds = map[Kind]func() any{
 	Faults:    func() any { return &event.StreamFault{} },
 	Clients:   func() any { return &event.Client{} },
 	Code:      func() any { return &event.Code{} },
+	Registers: func() any { return &event.Registers{} },
+	Areas:     func() any { return &event.Area{} },
 }

@@ -17,6 +17,8 @@ type Stream struct {
 	w     *Writer
 	key   Key
 	bytes bool
+	// repeats reports that the stream is needed to repeat the run.
+	repeats bool
 
 	chunk   *open  // being filled, or nil
 	ordinal uint64 // of the chunk that is being filled or comes next
@@ -49,7 +51,7 @@ func (s *Stream) Append(record []byte, at event.Stamp, more ...event.Stamp) {
 	if len(record) > MaxRecord {
 		panic(fmt.Sprintf("bug: a record of %d bytes", len(record)))
 	}
-	if s.w.listener != nil {
+	if s.w.listener != nil || s.w.muted && !s.repeats {
 		return
 	}
 	if s.chunk == nil {

@@ -108,7 +108,7 @@ func TestDumpAndLoad(t *testing.T) {
 }
 
 func sortedKinds() []Kind {
-	return []Kind{Sideband, Threads, Exits, Syscalls, Signals, Sync, Objects, Inputs, Mappings, Heap, Decisions, Delays, Faults, Clients, Code}
+	return []Kind{Sideband, Threads, Exits, Syscalls, Signals, Sync, Objects, Inputs, Mappings, Heap, Decisions, Delays, Faults, Clients, Code, Registers, Areas}
 }
 
 func TestSortedKindsAreAll(t *testing.T) {

@@ -41,6 +41,9 @@ type Writer struct {
 	closed   bool
 
 	listener Listener // takes the events, of which none are written; or nil
+	// muted reports that only what repeats the run is written. Keeper, unless it is nil, takes the other events.
+	muted  bool
+	keeper func(e any)
 
 	queue chan *open
 	free  chan []byte
@@ -202,10 +205,25 @@ func (w *Writer) streamOf(key Key, bytes bool) *Stream {
 	if s, ok := w.streams[key]; ok {
 		return s
 	}
-	s := &Stream{w: w, key: key, bytes: bytes}
+	s := &Stream{w: w, key: key, bytes: bytes, repeats: repeatsRun(key.Kind)}
 	w.streams[key] = s
 	w.order = append(w.order, s)
 	return s
+}
+
+// Mute leaves out all events from now on except those that repeat the run, and gives them to keep, which may be nil.
+func (w *Writer) Mute(keep func(e any)) { w.muted, w.keeper = true, keep }
+
+// Unmute ends Mute.
+func (w *Writer) Unmute() { w.muted, w.keeper = false, nil }
+
+// repeatsRun reports whether a kind of stream is needed to repeat the run from its start.
+func repeatsRun(k Kind) bool {
+	switch k {
+	case Decisions, Stdin, Faults, Clients, ManifestK, SummaryK, timelines:
+		return true
+	}
+	return false
 }
 
 // Manifest writes the configuration of the run, once and first.

@@ -57,15 +57,15 @@ type pass struct {
 	symbolBits          map[string]int // of symbols
 	// namedExprs are the expressions behind symbols that are written to a private place of a
 	// thread.
-	namedExprs        map[string]*symbolic.Expr
-	symbolPlaces      map[string]symbolPlace
-	previousWrites    writtenBytes // of the round before
-	guesses           map[string]symbolic.Value
-	ownValues         map[string]symbolic.Value // value in the thread's own memory, which others may have changed
-	knownValues       map[symbolPlace][]uint64
-	faults            []fault
-	outputDiffers *symbolic.Expr // the program prints something else than it should
-	status        *symbolic.Expr // the exit status, unless it is known or the program does not exit
+	namedExprs     map[string]*symbolic.Expr
+	symbolPlaces   map[string]symbolPlace
+	previousWrites writtenBytes // of the round before
+	guesses        map[string]symbolic.Value
+	ownValues      map[string]symbolic.Value // value in the thread's own memory, which others may have changed
+	knownValues    map[symbolPlace][]uint64
+	faults         []fault
+	outputDiffers  *symbolic.Expr // the program prints something else than it should
+	status         *symbolic.Expr // the exit status, unless it is known or the program does not exit
 }
 
 // objectAt finds the variable or piece of memory at an address.

@@ -37,6 +37,8 @@ func (x *Live) Event(e any) {
 	switch e := e.(type) {
 	case *event.Start:
 		addPending(x, e.Seq, e, x.handleStart)
+	case *event.Area:
+		addPending(x, e.Seq, e, x.handleArea)
 	case *event.Exit:
 		addPending(x, e.Seq, e, x.handleExit)
 	case *event.Mapping:

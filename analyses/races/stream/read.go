@@ -175,6 +175,7 @@ type eventQueues struct{ list []*eventQueue }
 func newEventQueues(x *Reader) *eventQueues {
 	q := &eventQueues{}
 	addQueue(q, x, trace.Threads, func(e *event.Start) (uint64, func(*event.Start) error) { return e.Seq, x.handleStart })
+	addQueue(q, x, trace.Areas, func(e *event.Area) (uint64, func(*event.Area) error) { return e.Seq, x.handleArea })
 	addQueue(q, x, trace.Exits, func(e *event.Exit) (uint64, func(*event.Exit) error) { return e.Seq, x.handleExit })
 	addQueue(q, x, trace.Mappings, func(e *event.Mapping) (uint64, func(*event.Mapping) error) { return e.Seq, x.handleMapping })
 	addQueue(q, x, trace.Syscalls, func(e *event.Syscall) (uint64, func(*event.Syscall) error) { return e.Seq, x.handleSyscall })

@@ -43,6 +43,7 @@ type process struct {
 	space   *races.Space
 	files   []event.Mapping // the latest last
 	areas   []area          // that may be stacks
+	guarded uint64          // the end of an area that cannot be accessed, while areas are read
 	blocks  heapBlocks
 	code    []races.Code // of atomic accesses
 }
@@ -189,6 +190,21 @@ func (x *Run) handleSyscall(e *event.Syscall) error {
 	}
 	if linux.Has(e.Number, linux.Executes) {
 		x.handleExec(t)
+	}
+	return nil
+}
+
+// handleArea notes memory that there was when the recorded stretch of the run began: an area that can be written after
+// one that cannot be accessed may be a stack.
+func (x *Run) handleArea(e *event.Area) error {
+	p := x.processOf(e.Process)
+	start, end := uint64(e.Addr), uint64(e.Addr)+e.Size
+	if e.Anonymous && !e.Shared && e.Rights&unix.PROT_WRITE != 0 && p.guarded == start {
+		p.areas = append(p.areas, area{start, end})
+	}
+	p.guarded = 0
+	if e.Anonymous && e.Rights == unix.PROT_NONE {
+		p.guarded = end
 	}
 	return nil
 }

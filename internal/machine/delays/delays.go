@@ -1,6 +1,6 @@
-// Package delaylog records which stores waited in store buffers while another thread ran, when
-// they are committed.
-package delaylog
+// Package delays records the stores of a run that other cores see late: those that wait in a store buffer while
+// another thread runs (docs/traces.md).
+package delays
 
 import (
 	"encoding/binary"
@@ -12,7 +12,7 @@ import (
 	"github.com/heddle-dmt/heddle/recorder/trace"
 )
 
-// A Log follows the stores that wait in buffers from quantum to quantum, and records
+// Log follows the stores that wait in buffers from quantum to quantum, and records
 // each store that waited while another thread ran when it is committed. It is plain data;
 // a nil Log does nothing.
 type Log struct {
@@ -27,7 +27,7 @@ type waitingStore struct {
 	delayed bool // another thread has run since
 }
 
-// New makes the log of a run on a number of cores.
+// New makes the Log of a run that has not begun.
 func New(w *trace.Writer, cores int) *Log {
 	return &Log{to: w.Stream(trace.Delays, 0), cores: make([][]waitingStore, cores)}
 }
@@ -58,8 +58,8 @@ func (d *Log) Committed(b *storebuffer.Cores, at event.Stamp, decided bool) {
 	}
 }
 
-// Ran notes that a thread runs on a core: stores that wait on other cores are delayed.
-func (d *Log) Ran(core arch.CoreID) {
+// NoteRun notes that a thread runs on a core: stores that wait on other cores are delayed.
+func (d *Log) NoteRun(core arch.CoreID) {
 	if d == nil {
 		return
 	}
