@@ -303,7 +303,7 @@ static inline uint8_t *direct_executable(const struct direct_memory *m, const ui
 // The number of the loaded space by which translations are kept. While code is logged each space has its own,
 // since each one's is to be logged.
 static inline uint64_t direct_code_number(const struct direct_engine *e) {
-  return log_is_raw(&e->log) ? e->space->code : e->space->lineage;
+  return e->log.what & LOG_BRANCHES ? e->space->code : e->space->lineage;
 }
 
 bool direct_units_init(struct direct_engine *e);
