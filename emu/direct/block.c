@@ -122,13 +122,23 @@ static unsigned which(const struct direct_block *b, uint32_t page) {
   return k;
 }
 
+// Has nothing lead to the block or from it but the search for blocks.
+static void isolate(struct direct_engine *e, struct direct_block *b) {
+  struct direct_blocks *a = e->blocks;
+  remove_target(e, b);
+  unlink_exits(e, b);
+  while (b->linked) unlink_exit(e, &a->exits[b->linked]);
+  for (unsigned k = 0; k < BANKS; k++) {
+    struct direct_block **cached = e->banks[k].blocks;
+    if (cached && cached[b->pc & (UNIT_CACHE - 1)] == b) cached[b->pc & (UNIT_CACHE - 1)] = NULL;
+  }
+}
+
 static void drop(struct direct_engine *e, struct direct_block *b) {
   struct direct_blocks *a = e->blocks;
   uint32_t i = direct_block_number(e, b);
   if (!b->live) return;
-  remove_target(e, b);
-  unlink_exits(e, b);
-  while (b->linked) unlink_exit(e, &a->exits[b->linked]);
+  isolate(e, b);
   uint32_t *at = hash_slot(a, b->pc, b->phys[0]);
   while (*at && *at != i) at = &a->all[*at].next;
   if (*at) *at = b->next;
@@ -138,15 +148,20 @@ static void drop(struct direct_engine *e, struct direct_block *b) {
     if (*at) *at = b->next_in_page[k];
   }
   b->live = false;
-  for (unsigned k = 0; k < BANKS; k++) {
-    struct direct_block **cached = e->banks[k].blocks;
-    if (cached && cached[b->pc & (UNIT_CACHE - 1)] == b) cached[b->pc & (UNIT_CACHE - 1)] = NULL;
-  }
 }
 
 void direct_blocks_drop_page(struct direct_engine *e, uint64_t page) {
   struct direct_blocks *a = e->blocks;
   while (a->in_page[page]) drop(e, &a->all[a->in_page[page]]);
+}
+
+// Isolates the blocks of a page, which are of no lineage until they are found.
+void direct_blocks_isolate_page(struct direct_engine *e, uint64_t page) {
+  struct direct_blocks *a = e->blocks;
+  for (uint32_t i = a->in_page[page]; i; i = a->all[i].next_in_page[which(&a->all[i], (uint32_t)page)]) {
+    isolate(e, &a->all[i]);
+    a->all[i].code = 0;
+  }
 }
 
 // Has each access of the block at this address have a check of its own.
@@ -414,13 +429,13 @@ static struct direct_block *make(struct direct_engine *e, uint64_t pc, bool apar
   uint32_t phys[2];
   memset(b, 0, sizeof *b);
   b->pc = pc;
-  b->code = e->space->code;
+  b->code = direct_code_number(e);
   b->region = a->region;
   b->apart = apart || a->apart[pc & (UNIT_CACHE - 1)] == pc;
   struct outline o;
   begin_outline(&o, b, is_short && !b->apart);
   while (o.n < BLOCK_INSNS && add_insn(e, &o)) continue;
-  b->code = e->space->code;
+  b->code = direct_code_number(e);
   b->n = (uint8_t)o.n;
   b->cost = (uint16_t)o.cost;
   if (b->cost > a->cost_most) a->cost_most = b->cost;
@@ -482,11 +497,11 @@ static struct direct_block *find(struct direct_engine *e, uint64_t pc, bool apar
     struct direct_block *b = &a->all[i];
     if (b->pc != pc || b->phys[0] != page || (apart && !b->apart)) continue;
     if (!apart && b->apart && a->apart[pc & (UNIT_CACHE - 1)] != pc) continue;
-    if (b->code == e->space->code) return b;
+    if (b->code == direct_code_number(e)) return b;
     if (is_in_use(e, b->code) || !is_mapped(e, b)) continue;
-    // What it is linked to may not be there any more.
-    unlink_exits(e, b);
-    b->code = e->space->code;
+    // What it is linked to may not be there any more, and what leads to it may be of another space.
+    isolate(e, b);
+    b->code = direct_code_number(e);
     if (b->n && log_is_raw(&e->log)) direct_log_block_code(e, b);
     return b;
   }

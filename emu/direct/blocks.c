@@ -168,7 +168,7 @@ static void note_crossing(struct direct_engine *e, struct direct_block *b) {
 static struct direct_block *block_apart(struct direct_engine *e) {
   struct direct_point *p = e->crossed;
   struct direct_block *b = &e->blocks->all[p->apart];
-  if (p->apart && b->live && b->apart && b->pc == p->pc && b->code == e->space->code) return b;
+  if (p->apart && b->live && b->apart && b->pc == p->pc && b->code == direct_code_number(e)) return b;
   b = direct_block_find(e, p->pc, true);
   // Making it may have taken the place of the point.
   if (b && e->crossed == p && p->pc == b->pc) p->apart = direct_block_number(e, b);

@@ -289,6 +289,48 @@ func TestSnapshotsBranch(t *testing.T) {
 	}
 }
 
+// TestSnapshotsKeepTranslations: spaces that are restored from one snapshot share translations. Code in a page that
+// one of them has added is not reached from it in the others: by a jump, through a register, or at its address; each
+// finds its own page there, or none.
+func TestSnapshotsKeepTranslations(t *testing.T) {
+	for name, source := range map[string]string{
+		"jump":     "1: inc rbx\ncmp rbx, 100\njb 1b\njmp 1f\n.org 0x1000\n1: syscall",
+		"indirect": "1: inc rbx\ncmp rbx, 100\njb 1b\nlea rcx, [rip + 1f]\njmp rcx\n.org 0x1000\n1: syscall",
+		"across":   "1: inc rbx\ncmp rbx, 100\njb 1b\njmp 1f\n.org 0xffe\n1: mov eax, 0x050f\nsyscall",
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, source)
+			second := codeBase + arch.PageSize
+			code := slices.Clone(b.ram.Bytes(b.space.Get(second).Page()))
+			b.space.Unmap(second, second+arch.PageSize)
+			start, ctx := b.space.CloneForSnapshot(), b.cpu.CloneContext(b.ctx)
+			for round := range 20 {
+				b.space.Release()
+				b.space, b.ctx = start.CloneForSnapshot(), b.cpu.CloneContext(ctx)
+				b.cpu.Load(b.ctx, b.space)
+				b.setRegs(func(r *arch.Regs) { r.RIP, r.GPR[arch.RBX] = uint64(codeBase), 0 })
+				kind := round % 3
+				if kind > 0 {
+					b.mapPage(second, arch.Read|arch.Exec)
+					bytes := b.ram.Bytes(b.space.Get(second).Page())
+					copy(bytes, code)
+					if kind == 2 && name != "across" {
+						copy(bytes, []byte{0x48, 0x83, 0xc3, 0x07, 0x0f, 0x05}) // add rbx, 7; syscall
+					}
+				}
+				s := b.cpu.Run(arch.Limit{Instructions: 1000})
+				want := uint64(100)
+				if kind == 2 && name != "across" {
+					want = 107
+				}
+				if got := b.regs().GPR[arch.RBX]; got != want || (s.Reason == arch.StopSyscall) != (kind > 0) {
+					t.Errorf("round %d: stop %d at %#x, rbx %d", round, s.Reason, b.regs().RIP, got)
+				}
+			}
+		})
+	}
+}
+
 func TestFPRoundTrip(t *testing.T) {
 	b := newBench(t, `fldpi
 		fld1

@@ -146,7 +146,7 @@ enum direct_stop {
 struct direct_bank {
   struct direct_context *context;  // and the tables after it
   uint64_t version;                // of the space whose pages are in the tables, 0: none
-  uint64_t code;                   // the code number of the space that the units are of
+  uint64_t code;                   // the number (direct_code_number) of the space that the units are of
   uint64_t used;                   // when it was last taken into use
   uint32_t *filled;                // entries in use: number << 1 | whether for writing
   uint32_t nfilled, room;
@@ -300,6 +300,12 @@ static inline uint8_t *direct_executable(const struct direct_memory *m, const ui
   return m->executable + (writable - m->writable);
 }
 
+// The number of the loaded space by which translations are kept. While code is logged each space has its own,
+// since each one's is to be logged.
+static inline uint64_t direct_code_number(const struct direct_engine *e) {
+  return e->log.what & LOG_BRANCHES ? e->space->code : e->space->lineage;
+}
+
 bool direct_units_init(struct direct_engine *e);
 void direct_units_close(struct direct_engine *e);
 struct direct_unit *direct_unit_find(struct direct_engine *e, uint64_t pc);
@@ -312,6 +318,7 @@ void direct_check_units(struct direct_engine *e);
 bool direct_blocks_init(struct direct_engine *e);
 void direct_blocks_close(struct direct_engine *e);
 void direct_blocks_drop_page(struct direct_engine *e, uint64_t page);
+void direct_blocks_isolate_page(struct direct_engine *e, uint64_t page);
 void direct_blocks_drop_all(struct direct_engine *e);
 void direct_blocks_drop_address(struct direct_engine *e, uint64_t va);
 bool direct_run_blocks(struct direct_engine *e);

@@ -88,14 +88,15 @@ int direct_set_breakpoints(struct direct_engine *e, const uint64_t *sorted, size
 // may be at their addresses.
 void direct_check_units(struct direct_engine *e) {
   struct direct_bank *b = e->bank;
-  if (b->epoch == e->units.epoch && b->code == e->space->code) return;
+  uint64_t code = direct_code_number(e);
+  if (b->epoch == e->units.epoch && b->code == code) return;
   if (b->epoch) {  // otherwise the lists are new
     memset(b->units, 0, UNIT_CACHE * sizeof *b->units);
     memset(b->blocks, 0, UNIT_CACHE * sizeof *b->blocks);
   }
-  if (b->code != e->space->code) direct_targets_forget(b);
+  if (b->code != code) direct_targets_forget(b);
   b->epoch = e->units.epoch;
-  b->code = e->space->code;
+  b->code = code;
 }
 
 // Where the host continues after a fault at pc in translated code.

@@ -113,7 +113,7 @@ static void repeat(struct direct_engine *e, const struct direct_insn *in) {
 }
 
 static void drop_stale(struct direct_engine *e) {
-  if (!e->ram->nstale) return;
+  if (!e->ram->nstale && !e->ram->ndeparted) return;
   direct_float_park(e);
   direct_drop_stale(e);
   direct_check_units(e);

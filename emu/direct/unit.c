@@ -76,9 +76,26 @@ void direct_units_drop_page(struct direct_engine *e, uint64_t page) {
   u->epoch++;
 }
 
-// Throws away the translations of pages that were changed since.
+// Has no list of units have those of the page.
+static void isolate_page(struct direct_engine *e, uint64_t page) {
+  struct direct_units *u = &e->units;
+  for (uint32_t i = u->in_page[page]; i; i = u->all[i].next_in_page[which(&u->all[i], page)]) {
+    uint64_t at = u->all[i].in.pc & (UNIT_CACHE - 1);
+    for (unsigned k = 0; k < BANKS; k++)
+      if (e->banks[k].units && e->banks[k].units[at] == &u->all[i]) e->banks[k].units[at] = NULL;
+  }
+}
+
+// Throws away the translations of pages that were changed since, and has those of pages that have departed
+// be looked for anew.
 void direct_drop_stale(struct direct_engine *e) {
   struct heddle_ram *ram = e->ram;
+  while (ram->ndeparted) {
+    uint64_t page = ram->departed[--ram->ndeparted];
+    ram->flags[page] &= (uint8_t)~HEDDLE_PAGE_DEPARTED;
+    isolate_page(e, page);
+    direct_blocks_isolate_page(e, page);
+  }
   while (ram->nstale) {
     uint64_t page = ram->stale[--ram->nstale];
     ram->flags[page] &= (uint8_t)~(HEDDLE_PAGE_STALE | HEDDLE_PAGE_CODE);

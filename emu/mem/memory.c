@@ -93,26 +93,68 @@ static struct heddle_node *own_node(struct heddle_ram *ram, struct heddle_node *
 
 void heddle_space_init(struct heddle_space *s, struct heddle_ram *ram) {
   *s = (struct heddle_space){
-      .ram = ram, .root = new_node(ram), .version = next_number(ram), .code = next_number(ram)};
+      .ram = ram, .root = new_node(ram), .version = next_number(ram), .code = next_number(ram), .lineage = next_number(ram)};
 }
 
-void heddle_space_clone(struct heddle_space *to, struct heddle_space *from) {
+// Executable entries have changed.
+static void change_code(struct heddle_space *s) {
+  s->code = next_number(s->ram);
+  s->lineage = next_number(s->ram);
+}
+
+// An executable entry for the page was added.
+static void note_code(struct heddle_space *s, uint64_t page) {
+  if (!s->keeps_added) return;
+  if (s->nadded == s->added_room) {
+    s->added_room = s->added_room ? 2 * s->added_room : 64;
+    s->added = realloc(s->added, s->added_room * sizeof *s->added);
+    if (!s->added) abort();
+  }
+  s->added[s->nadded++] = (uint32_t)page;
+}
+
+// Engines have to forget where code of the pages that were added has been reached from: other spaces of the
+// lineage do not have them.
+static void depart(struct heddle_space *s) {
+  for (uint32_t i = 0; i < s->nadded; i++) heddle_ram_departs(s->ram, s->added[i]);
+  s->nadded = 0;
+}
+
+// Makes a copy without a number of its own from *from.
+static void clone(struct heddle_space *to, struct heddle_space *from) {
   // Both sides may have cached the right to write in place.
   from->version = next_number(from->ram);
   *to = *from;
   add_owner(to->root);
   to->version = next_number(from->ram);
   to->code = next_number(from->ram);
+  to->keeps_added = false;
+  to->added = NULL;
+  to->nadded = to->added_room = 0;
+}
+
+void heddle_space_clone(struct heddle_space *to, struct heddle_space *from) {
+  clone(to, from);
+  to->lineage = next_number(from->ram);
+}
+
+// Makes a copy for a snapshot, or of a snapshot's space: both are of one lineage. No two of a lineage may be
+// run until one of them is cleared.
+void heddle_space_clone_snapshot(struct heddle_space *to, struct heddle_space *from) {
+  if (from->nadded) {
+    depart(from);
+    from->lineage = next_number(from->ram);
+  }
+  clone(to, from);
+  from->keeps_added = to->keeps_added = true;
 }
 
 // Makes a space of one RAM that is a copy of a space of another RAM. The caller keeps from
 // unchanged until the copy is gone.
 void heddle_space_import(struct heddle_space *to, struct heddle_ram *ram, const struct heddle_space *from) {
-  *to = *from;
-  to->root = foreign_link(from->root);
-  to->ram = ram;
-  to->version = next_number(ram);
-  to->code = next_number(ram);
+  *to = (struct heddle_space){.ram = ram, .root = foreign_link(from->root), .resident = from->resident,
+                              .zeros = from->zeros, .peak = from->peak, .version = next_number(ram)};
+  change_code(to);
 }
 
 void heddle_space_clear_all(struct heddle_space *s) {
@@ -120,6 +162,10 @@ void heddle_space_clear_all(struct heddle_space *s) {
   if (s->root) drop_node(s->ram, s->root, LEVELS - 1);
   s->root = NULL;
   s->resident = s->zeros = 0;
+  depart(s);
+  free(s->added);
+  s->added = NULL;
+  s->added_room = 0;
 }
 
 // Returns the leaf with the entry of va, or NULL. *unique is set if no node on the way to it has
@@ -173,7 +219,7 @@ static void note_removed(struct heddle_space *s, uint64_t old) {
   s->resident--;
   s->zeros -= is_zero(old);
   s->version = next_number(s->ram);
-  if (old & HEDDLE_PTE_EXEC) s->code = next_number(s->ram);
+  if (old & HEDDLE_PTE_EXEC) change_code(s);
   heddle_ram_unref(s->ram, old >> HEDDLE_PAGE_SHIFT);
 }
 
@@ -188,6 +234,7 @@ bool heddle_space_set(struct heddle_space *s, uint64_t va, uint64_t pte) {
   s->resident++;
   s->zeros += is_zero(pte);
   note_added(s);
+  if (pte & HEDDLE_PTE_EXEC) note_code(s, pte >> HEDDLE_PAGE_SHIFT);
   return true;
 }
 
@@ -195,6 +242,7 @@ bool heddle_space_set(struct heddle_space *s, uint64_t va, uint64_t pte) {
 // there is no room for the page tables.
 bool heddle_space_fill_zero(struct heddle_space *s, uint64_t start, uint64_t end, unsigned perm) {
   if (end > HEDDLE_USER_END) end = HEDDLE_USER_END;
+  if (perm & HEDDLE_PTE_EXEC) note_code(s, HEDDLE_ZERO_PAGE);
   for (uint64_t va = start & ~(HEDDLE_PAGE_SIZE - 1); va < end;) {
     if (heddle_ram_full(s->ram)) return false;
     struct heddle_node *n = own_leaf(s, va);
@@ -252,7 +300,7 @@ static bool unmap_in(struct heddle_space *s, struct heddle_node **at, unsigned l
     if (start <= from && to <= end) {
       subtract_counts(s, node_of(c), level - 1);
       s->version = next_number(s->ram);
-      s->code = next_number(s->ram);
+      change_code(s);
       drop_node(s->ram, c, level - 1);
       gone = true;
     } else {
@@ -290,7 +338,7 @@ static void protect_in(struct heddle_space *s, struct heddle_node **at, unsigned
       protect_in(s, &c, level - 1, from, start, end, perm);
       n->e[i] = (uintptr_t)c;
     } else {
-      if ((n->e[i] ^ perm) & HEDDLE_PTE_EXEC) s->code = next_number(s->ram);
+      if ((n->e[i] ^ perm) & HEDDLE_PTE_EXEC) change_code(s);
       n->e[i] = (n->e[i] & ~(uint64_t)HEDDLE_PTE_PERM) | perm;
     }
   }
@@ -347,6 +395,7 @@ static enum heddle_walk copy_page(struct heddle_space *s, uint64_t va, bool stop
       if (ram->observer) ram->observer->copied(ram->observed_by, page, old);
     }
     *e = (page << HEDDLE_PAGE_SHIFT) | (*e & (HEDDLE_PAGE_SIZE - 1));
+    if (*e & HEDDLE_PTE_EXEC) note_code(s, page);
     if (ram->flags[old] & HEDDLE_PAGE_CODE) {
       // Blocks that are chained to each other would continue to run the old page's code.
       heddle_ram_written(ram, old);

@@ -46,6 +46,7 @@ enum heddle_walk {
 // Per-page flags.
 #define HEDDLE_PAGE_CODE 1u   // the engine may hold translations of the page
 #define HEDDLE_PAGE_STALE 2u  // ... and its bytes have changed since, without the engine
+#define HEDDLE_PAGE_DEPARTED 4u  // a space that had it as code has gone (heddle_space_clone_snapshot)
 
 // Several RAMs can lie in one mapping. Each allocates, counts and writes only pages of its own. It
 // can read foreign pages, those of the others, whose owner must not write or free them meanwhile.
@@ -65,6 +66,8 @@ struct heddle_ram {
   uint64_t nfreed;
   uint32_t *stale;  // pages with HEDDLE_PAGE_STALE, each once
   uint64_t nstale;
+  uint32_t *departed;  // pages with HEDDLE_PAGE_DEPARTED, each once
+  uint64_t ndeparted, departed_room;
   // Foreign pages with code, with the bytes that were translated, and of each page its position in
   // the list, from 1 on. NULL: there are no other RAMs.
   struct heddle_foreign_code *foreign;
@@ -112,8 +115,14 @@ struct heddle_space {
   uint64_t peak;      // largest number of entries for other pages
   uint64_t version;   // changed whenever a cached translation may be outdated
   uint64_t code;      // changed whenever executable entries change
+  // Like code, but a snapshot and what is restored from it have the same number (heddle_space_clone_snapshot).
+  // The executable pages that were added since the space got it are in the list, if it keeps one.
+  uint64_t lineage;
+  bool keeps_added;
+  uint32_t *added;
+  uint32_t nadded, added_room;
 };
-// Versions and codes grow and are unique among all spaces of one RAM.
+// Versions, codes and lineages grow and are unique among all spaces of one RAM.
 
 void *heddle_reserve(uint64_t bytes);
 void heddle_populate(void *at, uint64_t bytes);
@@ -129,6 +138,7 @@ void heddle_ram_unref(struct heddle_ram *ram, uint64_t page);
 void heddle_ram_written(struct heddle_ram *ram, uint64_t page);
 void heddle_ram_changed(struct heddle_ram *ram, uint64_t page);
 bool heddle_ram_full(const struct heddle_ram *ram);
+void heddle_ram_departs(struct heddle_ram *ram, uint64_t page);
 void heddle_ram_becomes_code(struct heddle_ram *ram, uint64_t page);
 
 // Reports whether a page belongs to the RAM.
@@ -142,6 +152,7 @@ static inline uint8_t *heddle_ram_bytes(const struct heddle_ram *ram, uint64_t p
 
 void heddle_space_init(struct heddle_space *s, struct heddle_ram *ram);
 void heddle_space_clone(struct heddle_space *to, struct heddle_space *from);
+void heddle_space_clone_snapshot(struct heddle_space *to, struct heddle_space *from);
 void heddle_space_import(struct heddle_space *to, struct heddle_ram *ram, const struct heddle_space *from);
 void heddle_space_clear_all(struct heddle_space *s);
 uint64_t heddle_space_get(const struct heddle_space *s, uint64_t va);

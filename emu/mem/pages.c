@@ -55,6 +55,7 @@ void heddle_ram_close(struct heddle_ram *ram) {
   heddle_unreserve(ram->foreign_index, ram->pages * sizeof *ram->foreign_index);
   for (uint64_t i = 0; i < ram->nforeign; i++) free(ram->foreign[i].bytes);
   free(ram->foreign);
+  free(ram->departed);
   memset(ram, 0, sizeof *ram);
 }
 
@@ -105,6 +106,18 @@ void heddle_ram_written(struct heddle_ram *ram, uint64_t page) {
     ram->flags[page] |= HEDDLE_PAGE_STALE;
     ram->stale[ram->nstale++] = (uint32_t)page;
   }
+}
+
+// A space that had the page as code is gone, while others that have code in common with it stay.
+void heddle_ram_departs(struct heddle_ram *ram, uint64_t page) {
+  if ((ram->flags[page] & (HEDDLE_PAGE_CODE | HEDDLE_PAGE_DEPARTED)) != HEDDLE_PAGE_CODE) return;
+  if (ram->ndeparted == ram->departed_room) {
+    ram->departed_room = ram->departed_room ? 2 * ram->departed_room : 64;
+    ram->departed = realloc(ram->departed, ram->departed_room * sizeof *ram->departed);
+    if (!ram->departed) abort();
+  }
+  ram->flags[page] |= HEDDLE_PAGE_DEPARTED;
+  ram->departed[ram->ndeparted++] = (uint32_t)page;
 }
 
 // A page becomes code. The owner of a foreign page may change it once nothing here refers to it,

@@ -104,11 +104,18 @@ func NewSpace(r *RAM) *Space {
 // RAM returns the physical memory of the space.
 func (s *Space) RAM() *RAM { return s.ram }
 
-// Clone makes an independent copy of s, as for fork and snapshots. Shared entries stay shared
-// between the two.
+// Clone makes an independent copy of s, as for fork. Shared entries stay shared between the two.
 func (s *Space) Clone() *Space {
 	n := &Space{ram: s.ram, c: (*C.struct_heddle_space)(C.calloc(1, C.sizeof_struct_heddle_space))}
 	C.heddle_space_clone(n.c, s.c)
+	return n
+}
+
+// CloneForSnapshot is Clone for a snapshot, or for the space that is restored from one. Engines use their
+// translations for both, so that one of the two is released before the other one is run.
+func (s *Space) CloneForSnapshot() *Space {
+	n := &Space{ram: s.ram, c: (*C.struct_heddle_space)(C.calloc(1, C.sizeof_struct_heddle_space))}
+	C.heddle_space_clone_snapshot(n.c, s.c)
 	return n
 }
 

@@ -3,6 +3,7 @@ package explore
 import (
 	"slices"
 
+	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/memmodel"
 	"github.com/heddle-dmt/heddle/memmodel/storebuffer"
@@ -101,17 +102,31 @@ func (r *runner) commitPrivate() {
 		return
 	}
 	for k := range arch.CoreID(r.m.Cluster().Cores()) {
-		for i := 0; i < len(b.Stores(k)); {
-			s := &b.Stores(k)[i]
-			if s.Size == 0 || r.sharing.hasShared(uint64(s.Addr), int(s.Size)) || len(b.WaitsFor(k, i)) > 0 {
-				i++
-				continue
-			}
-			b.Commit(event.Commit{Core: k, Entry: uint32(i)})
-			i = 0
+		for r.commitOnePrivate(b, k) {
 		}
 	}
 }
+
+// commitOnePrivate commits a store of a core to memory that is not shared, and reports whether there was one.
+func (r *runner) commitOnePrivate(b *storebuffer.ByStore, k arch.CoreID) bool {
+	stores := b.Stores(k)
+	for i := range stores {
+		s := &stores[i]
+		if s.Size == 0 || r.sharing.hasShared(uint64(s.Addr), int(s.Size)) {
+			if r.model == memmodel.TSO && s.Size > 0 && s.Weak == 0 && !slices.ContainsFunc(stores[i+1:], isWeakStore) {
+				return false // all others wait for it
+			}
+			continue
+		}
+		if !b.Waits(k, i) {
+			b.Commit(event.Commit{Core: k, Entry: uint32(i)})
+			return true
+		}
+	}
+	return false
+}
+
+func isWeakStore(s emu.Store) bool { return s.Weak != 0 }
 
 // commit executes the event of a store buffer.
 func (r *runner) commit(p dpor.Process) {

@@ -362,7 +362,7 @@ func (as *AddressSpace) CopyForSnapshot(c *deepcopy.Copier) any {
 	n.Reclaimer = deepcopy.Copy(c, as.Reclaimer)
 	n.Layout.Auxv = slices.Clone(as.Layout.Auxv)
 	if n.ram == as.ram {
-		n.space = as.space.Clone()
+		n.space = as.space.CloneForSnapshot()
 	} else {
 		n.space = as.space.CloneTo(n.ram)
 	}

@@ -79,14 +79,15 @@ func Bounds(root any) (list []Bound) {
 	r := releaser{seen: map[key]bool{}, types: map[reflect.Type]bool{}}
 	v := reflect.New(reflect.TypeOf(root)).Elem()
 	v.Set(reflect.ValueOf(root))
-	r.walk(v)
+	r.walk(v, traitsOf(v.Type()))
 	return r.bound
 }
 
 // Copy copies v and all that it reaches.
 func Copy[T any](c *Copier, v T) T {
 	var out T
-	c.copyInto(reflect.ValueOf(&out).Elem(), reflect.ValueOf(&v).Elem())
+	from := reflect.ValueOf(&v).Elem()
+	c.copyInto(reflect.ValueOf(&out).Elem(), from, traitsOf(from.Type()))
 	return out
 }
 
@@ -113,37 +114,80 @@ var (
 	releaserType = reflect.TypeFor[Releaser]()
 )
 
-// traits is the knowledge about a type.
+// traits is the knowledge about a type, with that about the types that it is made of.
 type traits struct {
-	plain  bool  // values can be copied by assignment
-	shared bool  // values are Shared
-	bound  bool  // values are Bound
-	custom bool  // values are Custom; a struct: pointers to it are
-	deep   []int // of a struct: the fields that assignment does not copy
-	leads  bool  // a value may lead to one that is Bound or has Release
-	frees  bool  // values are pointers that have Release
+	t      reflect.Type
+	plain  bool          // values can be copied by assignment
+	shared bool          // values are Shared
+	bound  bool          // values are Bound
+	custom bool          // values are Custom; a struct: pointers to it are
+	deep   []fieldTraits // of a struct: the fields that assignment does not copy
+	leads  bool          // a value may lead to one that is Bound or has Release
+	frees  bool          // values are pointers that have Release
+	elem   *traits       // of what a pointer, an array, a slice or a map has
+	key    *traits       // of a map
 }
 
-// known caches traits by reflect.Type; they never change.
-var known sync.Map
+// fieldTraits is a field with its number.
+type fieldTraits struct {
+	number int
+	*traits
+}
 
-func traitsOf(t reflect.Type) traits {
+// known caches traits by reflect.Type; they never change. Those that are being made refer to each other, and become known
+// together.
+var (
+	known  sync.Map
+	making sync.Mutex
+)
+
+func traitsOf(t reflect.Type) *traits {
 	if have, ok := known.Load(t); ok {
-		return have.(traits)
+		return have.(*traits)
 	}
-	of := traits{
+	making.Lock()
+	defer making.Unlock()
+	made := map[reflect.Type]*traits{}
+	of := makeTraits(t, made)
+	for t, x := range made {
+		known.Store(t, x)
+	}
+	return of
+}
+
+func makeTraits(t reflect.Type, made map[reflect.Type]*traits) *traits {
+	if have, ok := known.Load(t); ok {
+		return have.(*traits)
+	}
+	if of := made[t]; of != nil {
+		return of
+	}
+	of := &traits{
+		t:      t,
 		plain:  plain(t),
 		shared: t.Kind() != reflect.Interface && t.Implements(sharedType),
 		bound:  t.Kind() == reflect.Pointer && t.Implements(boundType),
 		custom: t.Kind() == reflect.Pointer && t.Implements(customType) ||
 			t.Kind() == reflect.Struct && reflect.PointerTo(t).Implements(customType),
+		leads: leads(t, map[reflect.Type]bool{}),
+		frees: t.Kind() == reflect.Pointer && t.Implements(releaserType),
 	}
-	if t.Kind() == reflect.Struct && !of.plain {
-		of.deep = deepFields(t)
+	made[t] = of
+	if of.plain {
+		return of
 	}
-	of.leads = leads(t, map[reflect.Type]bool{})
-	of.frees = t.Kind() == reflect.Pointer && t.Implements(releaserType)
-	known.Store(t, of)
+	switch t.Kind() {
+	case reflect.Struct:
+		for i := range t.NumField() {
+			if f := t.Field(i).Type; !plain(f) {
+				of.deep = append(of.deep, fieldTraits{i, makeTraits(f, made)})
+			}
+		}
+	case reflect.Map:
+		of.key, of.elem = makeTraits(t.Key(), made), makeTraits(t.Elem(), made)
+	case reflect.Pointer, reflect.Array, reflect.Slice:
+		of.elem = makeTraits(t.Elem(), made)
+	}
 	return of
 }
 
@@ -174,15 +218,6 @@ func leads(t reflect.Type, seen map[reflect.Type]bool) bool {
 	return false
 }
 
-func deepFields(t reflect.Type) (deep []int) {
-	for i := range t.NumField() {
-		if f := t.Field(i).Type; !plain(f) {
-			deep = append(deep, i)
-		}
-	}
-	return deep
-}
-
 // plain reports whether values of t can be copied by assignment.
 func plain(t reflect.Type) bool {
 	switch t.Kind() {
@@ -205,9 +240,7 @@ func plain(t reflect.Type) bool {
 }
 
 // copyInto copies from to the addressable value to, both of one type.
-func (c *Copier) copyInto(to, from reflect.Value) {
-	t := from.Type()
-	of := traitsOf(t)
+func (c *Copier) copyInto(to, from reflect.Value, of *traits) {
 	if of.plain || of.shared {
 		to.Set(from)
 		return
@@ -216,27 +249,27 @@ func (c *Copier) copyInto(to, from reflect.Value) {
 		to.Set(c.boundTo(from))
 		return
 	}
-	switch t.Kind() {
+	switch of.t.Kind() {
 	case reflect.Pointer:
-		c.copyPointer(to, from)
+		c.copyPointer(to, from, of)
 	case reflect.Interface:
 		c.copyInterface(to, from)
 	case reflect.Struct:
 		if of.custom {
-			panic(fmt.Sprintf("bug: deepcopy of a %s without a pointer to it", t))
+			panic(fmt.Sprintf("bug: deepcopy of a %s without a pointer to it", of.t))
 		}
 		c.copyFields(to, from, of.deep)
 	case reflect.Array:
 		for i := range from.Len() {
-			c.copyInto(to.Index(i), from.Index(i))
+			c.copyInto(to.Index(i), from.Index(i), of.elem)
 		}
 	case reflect.Slice:
-		c.copySlice(to, from)
+		c.copySlice(to, from, of)
 	case reflect.Map:
-		c.copyMap(to, from)
+		c.copyMap(to, from, of)
 	default:
 		if !from.IsNil() {
-			panic(fmt.Sprintf("bug: deepcopy of a %s", t))
+			panic(fmt.Sprintf("bug: deepcopy of a %s", of.t))
 		}
 	}
 }
@@ -255,38 +288,37 @@ func (c *Copier) boundTo(v reflect.Value) reflect.Value {
 
 // copyFields copies a struct, of whose fields only those of deep need care. A
 // nil in one of them is copied by the assignment.
-func (c *Copier) copyFields(to, from reflect.Value, deep []int) {
+func (c *Copier) copyFields(to, from reflect.Value, deep []fieldTraits) {
 	to.Set(from)
-	for _, i := range deep {
-		c.copyInto(field(to, i), field(from, i))
+	for _, f := range deep {
+		c.copyInto(f.of(to), f.of(from), f.traits)
 	}
 }
 
-// field gives access to a field, exported or not, of an addressable struct.
-func field(v reflect.Value, i int) reflect.Value {
-	f := v.Field(i)
-	return reflect.NewAt(f.Type(), unsafe.Pointer(f.UnsafeAddr())).Elem()
+// of gives access to the field, exported or not, of an addressable struct.
+func (f fieldTraits) of(v reflect.Value) reflect.Value {
+	return reflect.NewAt(f.t, unsafe.Pointer(v.Field(f.number).UnsafeAddr())).Elem()
 }
 
-func (c *Copier) copyPointer(to, from reflect.Value) {
+func (c *Copier) copyPointer(to, from reflect.Value, of *traits) {
 	if from.IsNil() {
 		return
 	}
-	k := key{from.UnsafePointer(), from.Type()}
+	k := key{from.UnsafePointer(), of.t}
 	if have, ok := c.made[k]; ok {
 		to.Set(have)
 		return
 	}
-	if traitsOf(from.Type()).custom {
+	if of.custom {
 		made := reflect.ValueOf(from.Interface().(Custom).CopyForSnapshot(c))
 		c.made[k] = made
 		to.Set(made)
 		return
 	}
-	n := reflect.New(from.Type().Elem())
+	n := reflect.New(of.elem.t)
 	c.made[k] = n
 	to.Set(n)
-	c.copyInto(n.Elem(), from.Elem())
+	c.copyInto(n.Elem(), from.Elem(), of.elem)
 }
 
 func (c *Copier) copyInterface(to, from reflect.Value) {
@@ -297,48 +329,51 @@ func (c *Copier) copyInterface(to, from reflect.Value) {
 	addressable := reflect.New(v.Type()).Elem()
 	addressable.Set(v)
 	out := reflect.New(v.Type()).Elem()
-	c.copyInto(out, addressable)
+	c.copyInto(out, addressable, traitsOf(v.Type()))
 	to.Set(out)
 }
 
-func (c *Copier) copySlice(to, from reflect.Value) {
+func (c *Copier) copySlice(to, from reflect.Value, of *traits) {
 	if from.IsNil() {
 		return
 	}
-	n := reflect.MakeSlice(from.Type(), from.Len(), from.Len())
-	if traitsOf(from.Type().Elem()).plain {
+	n := reflect.MakeSlice(of.t, from.Len(), from.Len())
+	if of.elem.plain {
 		reflect.Copy(n, from)
 	} else {
 		for i := range from.Len() {
-			c.copyInto(n.Index(i), from.Index(i))
+			c.copyInto(n.Index(i), from.Index(i), of.elem)
 		}
 	}
 	to.Set(n)
 }
 
-func (c *Copier) copyMap(to, from reflect.Value) {
+func (c *Copier) copyMap(to, from reflect.Value, of *traits) {
 	if from.IsNil() {
 		return
 	}
-	k := key{from.UnsafePointer(), from.Type()}
+	k := key{from.UnsafePointer(), of.t}
 	if have, ok := c.made[k]; ok {
 		to.Set(have)
 		return
 	}
-	n := reflect.MakeMapWithSize(from.Type(), from.Len())
+	n := reflect.MakeMapWithSize(of.t, from.Len())
 	c.made[k] = n
 	to.Set(n)
 	for it := from.MapRange(); it.Next(); {
-		n.SetMapIndex(c.copyOf(it.Key()), c.copyOf(it.Value()))
+		n.SetMapIndex(c.copyOf(it.Key(), of.key), c.copyOf(it.Value(), of.elem))
 	}
 }
 
 // copyOf copies a value that is not addressable.
-func (c *Copier) copyOf(v reflect.Value) reflect.Value {
-	from := reflect.New(v.Type()).Elem()
+func (c *Copier) copyOf(v reflect.Value, of *traits) reflect.Value {
+	if of.plain || of.shared {
+		return v
+	}
+	from := reflect.New(of.t).Elem()
 	from.Set(v)
-	to := reflect.New(v.Type()).Elem()
-	c.copyInto(to, from)
+	to := reflect.New(of.t).Elem()
+	c.copyInto(to, from, of)
 	return to
 }
 
@@ -349,7 +384,7 @@ func Release(root any) {
 	r := releaser{seen: map[key]bool{}}
 	v := reflect.New(reflect.TypeOf(root)).Elem()
 	v.Set(reflect.ValueOf(root))
-	r.walk(v)
+	r.walk(v, traitsOf(v.Type()))
 	for _, x := range r.found {
 		x.Release()
 	}
@@ -363,75 +398,79 @@ type releaser struct {
 	bound []Bound
 }
 
-func (r *releaser) walk(v reflect.Value) {
-	t := v.Type()
-	of := traitsOf(t)
-	if of.plain || of.shared || !of.leads {
+func (r *releaser) walk(v reflect.Value, of *traits) {
+	if of.shared || !of.leads {
 		return
 	}
 	if of.bound {
-		if r.types != nil && !v.IsNil() && !r.types[t] {
-			r.types[t] = true
+		if r.types != nil && !v.IsNil() && !r.types[of.t] {
+			r.types[of.t] = true
 			r.bound = append(r.bound, v.Interface().(Bound))
 		}
 		return
 	}
-	switch t.Kind() {
+	switch of.t.Kind() {
 	case reflect.Pointer:
-		r.walkPointer(v)
+		r.walkPointer(v, of)
 	case reflect.Interface:
 		if !v.IsNil() {
-			e := reflect.New(v.Elem().Type()).Elem()
-			e.Set(v.Elem())
-			r.walk(e)
+			r.walkMember(v.Elem(), traitsOf(v.Elem().Type()))
 		}
 	case reflect.Struct:
-		for _, i := range of.deep {
-			r.walk(field(v, i))
+		for _, f := range of.deep {
+			if f.leads {
+				r.walk(f.of(v), f.traits)
+			}
 		}
 	case reflect.Array, reflect.Slice:
-		if traitsOf(t.Elem()).leads {
+		if of.elem.leads {
 			for i := range v.Len() {
-				r.walk(v.Index(i))
+				r.walk(v.Index(i), of.elem)
 			}
 		}
 	case reflect.Map:
-		r.walkMap(v)
+		r.walkMap(v, of)
 	}
 }
 
-func (r *releaser) walkPointer(v reflect.Value) {
-	k := key{v.UnsafePointer(), v.Type()}
+func (r *releaser) walkPointer(v reflect.Value, of *traits) {
+	k := key{v.UnsafePointer(), of.t}
 	if v.IsNil() || r.seen[k] {
 		return
 	}
 	r.seen[k] = true
-	if traitsOf(v.Type()).frees {
+	if of.frees {
 		r.found = append(r.found, v.Interface().(Releaser))
 	}
-	r.walk(v.Elem())
+	r.walk(v.Elem(), of.elem)
 }
 
-func (r *releaser) walkMap(v reflect.Value) {
-	k := key{v.UnsafePointer(), v.Type()}
+func (r *releaser) walkMap(v reflect.Value, of *traits) {
+	k := key{v.UnsafePointer(), of.t}
 	if v.IsNil() || r.seen[k] {
 		return
 	}
 	r.seen[k] = true
-	keys, elements := traitsOf(v.Type().Key()).leads, traitsOf(v.Type().Elem()).leads
 	for it := v.MapRange(); it.Next(); {
-		if keys {
-			r.walkMember(it.Key())
+		if of.key.leads {
+			r.walkMember(it.Key(), of.key)
 		}
-		if elements {
-			r.walkMember(it.Value())
+		if of.elem.leads {
+			r.walkMember(it.Value(), of.elem)
 		}
 	}
 }
 
-// walkMember walks a key or an element of a map, which has no address.
-func (r *releaser) walkMember(v reflect.Value) {
-	e := reflect.New(v.Type()).Elem()
+// walkMember walks a key or an element of a map, or what an interface holds, which has no address.
+func (r *releaser) walkMember(v reflect.Value, of *traits) {
+	if of.t.Kind() == reflect.Pointer {
+		r.walk(v, of) // it needs none
+		return
+	}
+	if of.shared || !of.leads {
+		return
+	}
+	e := reflect.New(of.t).Elem()
 	e.Set(v)
-	r.walk(e)
+	r.walk(e, of)
 }

@@ -117,26 +117,32 @@ func (c *Cores) commitEntry(k, i int, m Memory) {
 func (c *Cores) WaitsFor(k arch.CoreID, i int) (list []int) {
 	stores := c.cores[k].stores
 	fenced := false
-	needed := map[int]bool{i: true}
 	for j := i - 1; j >= 0; j-- {
 		e := &stores[j]
 		if e.Size == 0 {
 			fenced = true
 			continue
 		}
-		for n := range needed {
-			if fenced || c.keepsOrder(e, &stores[n]) {
-				needed[j] = true
-				break
-			}
-		}
-	}
-	for j := range i {
-		if needed[j] {
+		if fenced || c.keepsOrder(e, &stores[i]) || slices.ContainsFunc(list, func(n int) bool { return c.keepsOrder(e, &stores[n]) }) {
 			list = append(list, j)
 		}
 	}
+	slices.Reverse(list)
 	return list
+}
+
+// Waits reports whether a store waits for others: WaitsFor returns some.
+func (c *Cores) Waits(k arch.CoreID, i int) bool {
+	stores := c.cores[k].stores
+	fenced := false
+	for j := i - 1; j >= 0; j-- {
+		if e := &stores[j]; e.Size == 0 {
+			fenced = true
+		} else if fenced || c.keepsOrder(e, &stores[i]) {
+			return true
+		}
+	}
+	return false
 }
 
 // keepsOrder reports whether an older store, which is no fence, is committed before a newer one.

@@ -9,8 +9,10 @@ import (
 	"github.com/heddle-dmt/heddle/emu/arch"
 )
 
-// Version is the version of the format that this package writes and reads.
-const Version = 4
+// Version is the version of the format that this package writes and reads. It changes with the layout of a
+// trace, and with what a replay does: traces of format 4 and before were recorded when the beginnings and ends of
+// threads had all store buffers drained.
+const Version = 5
 
 // The fixed parts of a file; docs/traces.md.
 const (
