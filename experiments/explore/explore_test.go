@@ -91,11 +91,7 @@ func TestBounds(t *testing.T) {
 
 // TestLong: executions with too many events for all to be explored are explored by their preemptions.
 func TestLong(t *testing.T) {
-	program := gcctest.File(t, filepath.Join("..", "find", "testdata", "increment.c"), "-DROUNDS=12000")
-	if r := exploreProgram(t, program, explore.Options{Executions: 20}); !r.Found || !r.Long {
-		t.Errorf("%+v", *r)
-	}
-	program = gcctest.File(t, filepath.Join("..", "find", "testdata", "increment.c"), "-DROUNDS=12000", "-DPRINT")
+	program := gcctest.File(t, filepath.Join("..", "find", "testdata", "increment.c"), "-DROUNDS=12000", "-DPRINT")
 	if r := exploreProgram(t, program, explore.Options{Executions: 6}); r.Found || r.Complete || !r.Long || r.Executions != 6 {
 		t.Errorf("%+v", *r)
 	}

@@ -68,7 +68,7 @@ func (x *exploration) load() (done bool, err error) {
 	}
 	own := x.report
 	x.report = s.Report
-	x.report.Model, x.report.Accepted = own.Model, own.Accepted
+	x.report.Model, x.report.Accepted, x.report.Explored = own.Model, own.Accepted, own.Explored
 	x.runner.notes = notes{s.Notes[0], s.Notes[1]}
 	x.report.notes = x.runner.notes
 	for i, o := range x.report.Outputs {
