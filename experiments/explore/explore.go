@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/heddle-dmt/heddle/internal/machine"
@@ -22,11 +23,40 @@ type Options struct {
 	Time time.Duration
 	// Model is the memory model.
 	Model memmodel.Model
+	// Workers is the number of executions that are carried out at the same time; no result depends on it. 0 is 1.
+	Workers int
+	// Bound has the executions explored that cost at most a number; nil: all are, up to equivalence.
+	Bound *Bound
 	// State is the file from which an exploration continues and to which its state is written; empty: none.
 	State string
 	// Progress, when set, is called now and then with the numbers of executions so far and of instructions
 	// before which executions stop.
 	Progress func(executions, instructions int)
+}
+
+// Bound bounds the preemptions of executions, or their delays; see dpor.Bounded. Executions that cost less come first.
+type Bound struct {
+	Delays bool
+	Most   int
+}
+
+// of names a number of what is bounded.
+func (b *Bound) of(n int) string {
+	text := "preemption"
+	if b.Delays {
+		text = "delay"
+	}
+	if n != 1 {
+		text += "s"
+	}
+	return fmt.Sprintf("%d %s", n, text)
+}
+
+// explorer chooses executions: a dpor.Explorer or a dpor.Bounded.
+type explorer interface {
+	chooser
+	End() (more bool)
+	Abandon() (more bool)
 }
 
 // stateInterval is the time after which the state is written.
@@ -40,10 +70,12 @@ func isProgress(n int) bool { return n >= 256 && (n&(n-1) == 0 || n%16384 == 0) 
 type exploration struct {
 	base     Base
 	options  Options
-	config   machine.Config
-	explorer *dpor.Explorer
+	explorer explorer
+	all      *dpor.Explorer // the explorer of all executions; nil: it is the other one
+	bounded  *dpor.Bounded
 	sharing  *sharing
 	runner   *runner
+	helpers  helpers
 	outputs  map[[sha256.Size]byte]int
 	saved    time.Time
 	report   Report
@@ -78,10 +110,9 @@ func Explore(ctx context.Context, base Base, o Options) (*Report, error) {
 	}
 	defer cancel()
 	x := &exploration{base: base, options: o, sharing: newSharing(), outputs: map[[sha256.Size]byte]int{}}
-	x.report.Model = o.Model
-	x.config = base.Config(o.Model)
-	x.config.Memory.Capacity = storebuffer.MaxCapacity
+	x.report.Model, x.report.Bound, x.report.Explored = o.Model, o.Bound, -1
 	err := x.carryOut(limited)
+	x.helpers.close()
 	if x.runner != nil {
 		x.runner.close()
 	}
@@ -89,7 +120,15 @@ func Explore(ctx context.Context, base Base, o Options) (*Report, error) {
 		err = nil
 	}
 	x.report.Instructions = len(x.sharing.points)
+	x.noteBound()
 	return &x.report, err
+}
+
+// newConfig is the configuration of a machine of the exploration, which reads standard input from its beginning.
+func (x *exploration) newConfig() machine.Config {
+	c := x.base.Config(x.options.Model)
+	c.Memory.Capacity = storebuffer.MaxCapacity
+	return c
 }
 
 // carryOut carries out the exploration.
@@ -100,7 +139,7 @@ func (x *exploration) carryOut(ctx context.Context) error {
 		x.report.Found, x.report.Undisturbed = done, done
 		return err
 	}
-	if x.runner, err = newRunner(x.config, x.sharing, false); err != nil {
+	if x.runner, err = newRunner(x.newConfig(), x.sharing, false); err != nil {
 		return err
 	}
 	second, err := x.runner.runToSecondThread(ctx)
@@ -108,10 +147,11 @@ func (x *exploration) carryOut(ctx context.Context) error {
 		return err
 	}
 	if !second {
-		return errOneThread.New(x.config.Args[0], x.report.Accepted)
+		return errOneThread.New(x.newConfig().Args[0], x.report.Accepted)
 	}
 	x.runner.keepStart()
 	x.runner.limit = x.base.Limit(x.runner.m.Instructions())
+	x.helpers.number = x.options.Workers
 	x.restart()
 	if done, err := x.load(); done || err != nil {
 		x.report.Complete = done
@@ -124,6 +164,9 @@ func (x *exploration) carryOut(ctx context.Context) error {
 func (x *exploration) exploreAll(ctx context.Context) error {
 	x.saved = time.Now()
 	for more := true; more; {
+		if ctx.Err() != nil { // an execution may be too short to notice it
+			return x.saveInterrupted(ctx, context.Cause(ctx))
+		}
 		if x.options.Executions > 0 && x.report.Executions >= x.options.Executions {
 			return x.save(false, true)
 		}
@@ -141,6 +184,13 @@ func (x *exploration) exploreAll(ctx context.Context) error {
 	return nil
 }
 
+// noteBound notes what is explored if the executions are bounded.
+func (x *exploration) noteBound() {
+	if x.bounded != nil {
+		x.report.Explored, x.report.Cut = x.bounded.Explored(), x.bounded.IsCut()
+	}
+}
+
 // saveInterrupted writes the state after an execution that was cut short by ctx, which the explorer does
 // not count.
 func (x *exploration) saveInterrupted(ctx context.Context, err error) error {
@@ -155,36 +205,53 @@ func (x *exploration) saveInterrupted(ctx context.Context, err error) error {
 
 // restart begins the exploration anew.
 func (x *exploration) restart() {
-	x.explorer = dpor.New()
+	x.explore(dpor.New())
+	if b := x.report.Bound; b != nil {
+		x.exploreBounded(dpor.NewBounded(b.Delays, b.Most))
+	}
+	x.helpers.forget()
 	x.report.Executions, x.report.Redundant, x.report.Outlasted, x.report.Events = 0, 0, 0, 0
 	x.report.Outputs, x.report.OtherOutputs = nil, 0
 	clear(x.outputs)
 }
 
+// explore has all executions explored.
+func (x *exploration) explore(e *dpor.Explorer) { x.explorer, x.all, x.bounded = e, e, nil }
+
+// exploreBounded has executions explored by their cost.
+func (x *exploration) exploreBounded(b *dpor.Bounded) {
+	x.explorer, x.all, x.bounded = b, nil, b
+	x.runner.most, x.runner.spinsOn = mostBoundedEvents, true
+}
+
 // step carries out an execution, and reports whether there are others.
 func (x *exploration) step(ctx context.Context) (more bool, err error) {
-	r := x.runner
-	r.choose = x.explorer
-	r.begin()
-	if err := r.run(ctx); err != nil {
-		if r.sharing.grown && errors.Is(err, dpor.ErrDiffers) {
-			x.restart()
-			return true, nil
-		}
+	e, err := x.nextExecution(ctx)
+	switch {
+	case err != nil && x.sharing.grown && errors.Is(err, dpor.ErrDiffers):
+		x.restart()
+		return true, nil
+	case x.runner.tooLong && x.all != nil && x.options.State == "":
+		// Those with few preemptions are explored at least.
+		x.runner.tooLong = false
+		x.report.Bound, x.report.Long = &Bound{Most: -1}, true
+		x.restart()
+		return true, nil
+	case err != nil:
 		return true, err
 	}
-	x.report.Threads = max(x.report.Threads, len(r.order))
-	x.report.Events = max(x.report.Events, len(r.history))
-	if r.sharing.grown {
+	x.report.Threads = max(x.report.Threads, e.threads)
+	x.report.Events = max(x.report.Events, e.events)
+	if x.sharing.grown {
 		x.report.Restarts++
 		x.restart()
 		return true, nil
 	}
-	x.report.notes = r.notes
-	if r.m.Cluster().MostRunnable() > r.m.Cluster().Cores() {
-		return true, errCores.New(r.m.Cluster().MostRunnable(), r.m.Cluster().Cores())
+	x.report.notes.add(e.notes)
+	if e.runnable > e.cores {
+		return true, errCores.New(e.runnable, e.cores)
 	}
-	switch r.ending {
+	switch e.ending {
 	case explored:
 		x.report.Redundant++
 		return x.explorer.Abandon(), nil
@@ -192,16 +259,12 @@ func (x *exploration) step(ctx context.Context) (more bool, err error) {
 		x.report.Outlasted++
 		return x.explorer.End(), nil
 	}
-	failure, failed, err := x.base.Failure(r.m, r.stdout.Bytes(), r.stderr.Bytes())
-	if err != nil {
-		return true, err
-	}
 	x.report.Executions++
-	x.noteOutput(r.stdout.Bytes())
-	if failed {
-		x.report.Found, x.report.Failure = true, failure
+	x.noteOutput(e.stdout)
+	if e.failed {
+		x.report.Found, x.report.Failure = true, e.failure
 		// The failure that was found is recorded even if the exploration was interrupted.
-		return false, x.record(context.Background(), failure)
+		return false, x.record(context.WithoutCancel(ctx), e)
 	}
 	if x.options.Progress != nil && isProgress(x.report.Executions) {
 		x.options.Progress(x.report.Executions, len(x.sharing.points))
@@ -209,14 +272,58 @@ func (x *exploration) step(ctx context.Context) (more bool, err error) {
 	return x.explorer.End(), nil
 }
 
+// nextExecution carries out the execution that the explorer asks for, unless a guess was one.
+func (x *exploration) nextExecution(ctx context.Context) (*execution, error) {
+	if x.all != nil {
+		x.helpers.guess(ctx, x)
+		if e := x.helpers.take(x); e != nil {
+			return e, nil
+		}
+	}
+	return x.carryOutOn(ctx, x.runner, x.explorer)
+}
+
+// carryOutOn carries out an execution on a machine.
+func (x *exploration) carryOutOn(ctx context.Context, r *runner, choose chooser) (*execution, error) {
+	r.choose = choose
+	r.begin()
+	if err := r.run(ctx); err != nil {
+		return nil, err
+	}
+	e := &execution{
+		threads: len(r.order), events: len(r.history), notes: r.notes, ending: r.ending, instructions: r.m.Instructions(),
+		runnable: r.m.Cluster().MostRunnable(), cores: r.m.Cluster().Cores(), path: r.path, stdout: r.stdout.Bytes(),
+	}
+	if r.ending != complete || r.sharing.grown {
+		return e, nil
+	}
+	var err error
+	e.failure, e.failed, err = x.base.Failure(r.m, r.stdout.Bytes(), r.stderr.Bytes())
+	return e, err
+}
+
+// execution is what is known of an execution that was carried out. Slices are valid until its machine begins another.
+type execution struct {
+	ending          ending
+	threads, events int
+	notes           notes
+	runnable, cores int // threads that could run at one time, and cores
+	instructions    uint64
+	path            []dpor.Process
+	stdout          []byte
+	failure         machine.Failure
+	failed          bool
+}
+
 // record executes the failing execution again from the start of the program, records it, and verifies the
 // recording.
-func (x *exploration) record(ctx context.Context, want machine.Failure) error {
+func (x *exploration) record(ctx context.Context, e *execution) error {
 	var trace bytes.Buffer
-	c := x.config
+	want := e.failure
+	c := x.newConfig()
 	c.Record = &machine.Record{To: &trace}
 	if want.Class == machine.FailureHang {
-		c.MaxInstructions = x.runner.m.Instructions()
+		c.MaxInstructions = e.instructions
 	}
 	r, err := newRunner(c, x.sharing, true)
 	if err != nil {
@@ -226,7 +333,8 @@ func (x *exploration) record(ctx context.Context, want machine.Failure) error {
 	if _, err := r.runToSecondThread(ctx); err != nil {
 		return err
 	}
-	r.choose, r.limit = &followed{path: x.runner.path}, x.runner.limit
+	r.choose, r.limit = &followed{path: e.path}, x.runner.limit
+	r.most, r.spinsOn = x.runner.most, x.runner.spinsOn
 	r.begin()
 	if err := r.run(ctx); err != nil {
 		return err

@@ -45,6 +45,58 @@ func TestPublishedCounts(t *testing.T) {
 	}
 }
 
+// TestWorkers: the report does not depend on the number of workers, neither where a program is verified nor where it
+// fails, and executions that helpers have guessed are used.
+func TestWorkers(t *testing.T) {
+	programs := map[string]string{
+		"lastzero":  freestanding(t, "lastzero.c", "-DN=7"),
+		"fib":       freestanding(t, "fib.c", "-DN=3"),
+		"spins":     freestanding(t, spins),
+		"buffering": gcctest.File(t, filepath.Join("..", "find", "testdata", "buffering.c")),
+	}
+	for name, program := range programs {
+		for _, model := range memmodel.Models() {
+			t.Run(fmt.Sprint(name, model), func(t *testing.T) {
+				o := explore.Options{Model: model, Executions: 700}
+				want := exploreProgram(t, program, o)
+				for _, o.Workers = range []int{2, 5} {
+					if got := exploreProgram(t, program, o); !reflect.DeepEqual(got, want) {
+						t.Errorf("%d workers: %+v\none: %+v", o.Workers, *got, *want)
+					}
+				}
+			})
+		}
+	}
+}
+
+// TestBounds: executions are explored up to a number of preemptions or delays. A lost update of two threads takes one of
+// each; without a bound on them no other execution is left out.
+func TestBounds(t *testing.T) {
+	program := gcctest.File(t, filepath.Join("..", "find", "testdata", "increment.c"))
+	for _, delays := range []bool{false, true} {
+		r := exploreProgram(t, program, explore.Options{Bound: &explore.Bound{Delays: delays}})
+		if r.Found || !r.Complete || !r.Cut || r.Explored != 0 {
+			t.Errorf("delays %v, none: %+v", delays, *r)
+		}
+		r = exploreProgram(t, program, explore.Options{Bound: &explore.Bound{Delays: delays, Most: 1}})
+		if !r.Found || r.Failure.Class != machine.FailureAssertion {
+			t.Errorf("delays %v, one: %+v", delays, *r)
+		}
+	}
+	r := exploreProgram(t, freestanding(t, spins), explore.Options{Bound: &explore.Bound{Most: 100}})
+	if r.Found || !r.Complete || r.Cut || r.Outlasted > 0 {
+		t.Errorf("spinning: %+v", *r)
+	}
+}
+
+// TestLong: executions with too many events for all to be explored are explored by their preemptions.
+func TestLong(t *testing.T) {
+	program := gcctest.File(t, filepath.Join("..", "find", "testdata", "increment.c"), "-DROUNDS=12000", "-DPRINT")
+	if r := exploreProgram(t, program, explore.Options{Executions: 6}); r.Found || r.Complete || !r.Long || r.Executions != 6 {
+		t.Errorf("%+v", *r)
+	}
+}
+
 // TestFindsWhatFindFinds: exploration finds the failures of programs in which a search finds one, and
 // verifies the correct one, in which a search finds none.
 func TestFindsWhatFindFinds(t *testing.T) {

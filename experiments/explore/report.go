@@ -22,6 +22,12 @@ type Report struct {
 	Model    memmodel.Model `json:"-"`
 	// Complete: every class of executions was explored.
 	Complete bool `json:"-"`
+	// Bound is that of the executions, nil if there is none. Explored is the number up to which all are explored, -1 if none
+	// is, and Cut says that executions of greater cost were left out. Long: an execution has so many events that
+	// executions are explored by their preemptions.
+	Bound     *Bound `json:"-"`
+	Explored  int    `json:"-"`
+	Cut, Long bool   `json:"-"`
 	// Executions is the number of executions to their ends, no two of them equivalent.
 	Executions int
 	// Outlasted is the number of executions that were left because a thread had repeated loads of which
@@ -95,10 +101,19 @@ func (r *Report) Write(w io.Writer, trace string) error {
 	case r.Found:
 		print("failure: %v", r.Failure)
 		print("found by execution %s under %v", count(r.Executions), r.Model)
+	case r.Complete && r.Bound != nil && r.Cut:
+		print("verified for at most %s: %s executions under %v, none fails", r.Bound.of(r.Explored), count(r.Executions), r.Model)
+		print("executions with more are not explored, and may fail")
 	case r.Complete:
 		print("verified: %s executions under %v, none fails", count(r.Executions), r.Model)
 	default:
 		print("not verified: %s executions under %v, none fails; there are others", count(r.Executions), r.Model)
+	}
+	if r.Long {
+		print("an execution has more than %s events: executions are explored by their preemptions, few first", count(mostEvents))
+	}
+	if !r.Complete && !r.Found && r.Bound != nil && r.Explored >= 0 {
+		print("all executions with at most %s are explored", r.Bound.of(r.Explored))
 	}
 	if r.Accepted != 0 {
 		print("the undisturbed run exits with status %d, which is no failure", r.Accepted)

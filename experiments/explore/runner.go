@@ -41,7 +41,11 @@ type runner struct {
 	started started
 	choose  chooser
 	limit   uint64 // of instructions of an execution, after which it hangs
+	most    int    // events of an execution
 	stops   int    // the version of the points whose breakpoints are set
+	// spinsOn: a thread that spins continues when another one has stored, in place of the end of the execution.
+	spinsOn bool
+	tooLong bool // an execution had too many events
 	notes   notes
 
 	// The state of an execution.
@@ -81,12 +85,19 @@ type started struct {
 	instructions   uint64
 }
 
-// mostEvents bounds the events of an execution.
-const mostEvents = 20_000
+// Bounds of the events of an execution: of one among all up to equivalence, and of one with a bounded cost.
+const (
+	mostEvents        = 20_000
+	mostBoundedEvents = 5_000_000
+)
 
 // notes are what a report has to say about the program.
 type notes struct {
 	readsTime, unmaps bool
+}
+
+func (n *notes) add(more notes) {
+	n.readsTime, n.unmaps = n.readsTime || more.readsTime, n.unmaps || more.unmaps
 }
 
 // threadState is where a thread is between events.
@@ -130,14 +141,14 @@ func (t *thread) process() dpor.Process { return dpor.Process(t.id) << threadShi
 
 // threadShift is the place of a thread's id in the number of a process; below it is the address of a
 // store buffer, or 0.
-const threadShift = 48
+const threadShift = dpor.ThreadShift
 
 // timerProcess fires the earliest timer.
 const timerProcess = 1
 
 // newRunner makes the machine of a configuration.
 func newRunner(c machine.Config, s *sharing, record bool) (*runner, error) {
-	r := &runner{sharing: s, model: c.Memory.MemoryModel(), threads: map[arch.ThreadID]*thread{}}
+	r := &runner{sharing: s, most: mostEvents, model: c.Memory.MemoryModel(), threads: map[arch.ThreadID]*thread{}}
 	if !record {
 		r.log = memlog.NewBuffer()
 	}
@@ -264,8 +275,9 @@ func (r *runner) run(ctx context.Context) error {
 		if r.err != nil {
 			return r.err
 		}
-		if len(r.history) > mostEvents {
-			return errEvents.New(mostEvents)
+		if len(r.history) > r.most {
+			r.tooLong = true
+			return errEvents.New(r.most)
 		}
 		if !r.m.Done() && r.m.Instructions()-r.started.instructions > r.limit {
 			r.m.End(machine.OutcomeLimit)
@@ -451,7 +463,13 @@ func (r *runner) add() {
 	}
 	r.history = append(r.history, r.event)
 	for _, t := range r.order {
-		if t.state == spinning && r.isOutdated(t) {
+		if t.state != spinning || !r.isOutdated(t, len(r.history)-1) {
+			continue
+		}
+		if r.spinsOn {
+			t.state = atEvent
+			t.forget()
+		} else {
 			r.over, r.ending = true, outlasted
 		}
 	}

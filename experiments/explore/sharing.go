@@ -1,6 +1,7 @@
 package explore
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/heddle-dmt/heddle/emu/arch"
@@ -29,6 +30,8 @@ type sharing struct {
 	shared  map[uint64]bool
 	points  map[arch.Addr]accessKind
 	version int // of the points
+	// changes counts the changes of what is kept.
+	changes uint64
 	// grown: something was added of which this execution may have missed events.
 	grown bool
 
@@ -84,6 +87,21 @@ func newSharing() *sharing {
 	}
 }
 
+// clone copies what is kept.
+func (s *sharing) clone() *sharing {
+	n := newSharing()
+	maps.Copy(n.shared, s.shared)
+	maps.Copy(n.points, s.points)
+	n.version, n.changes = s.version, s.changes
+	for number, p := range s.pages {
+		n.pages[number] = &usedPage{p.owner, p.several}
+	}
+	for number, c := range s.cells {
+		n.cells[number] = &usedCell{at: slices.Clone(c.at)}
+	}
+	return n
+}
+
 // begin begins an execution.
 func (s *sharing) begin() {
 	s.run++
@@ -117,6 +135,7 @@ func (s *sharing) addPoint(pc arch.Addr, kind accessKind) {
 	if s.points[pc]|kind != s.points[pc] {
 		s.points[pc] |= kind
 		s.version++
+		s.changes++
 		s.grown = true
 	}
 }
@@ -139,11 +158,13 @@ func (s *sharing) isUsedBySeveral(t arch.ThreadID, number uint64) bool {
 		if p == nil {
 			p = &usedPage{owner: t}
 			s.pages[number] = p
+			s.changes++
 		}
 		*r = recentPage{number, p}
 	}
 	if p := r.page; !p.several && p.owner != t {
 		p.several = true
+		s.changes++
 		s.grown = true // the uses so far are not known
 	}
 	return r.page.several
@@ -154,6 +175,7 @@ func (s *sharing) noteCell(n uint64, t arch.ThreadID, pc arch.Addr, kind accessK
 	if c == nil {
 		c = &usedCell{}
 		s.cells[n] = c
+		s.changes++
 	}
 	if c.run != s.run {
 		c.run, c.uses = s.run, c.uses[:0]
@@ -163,13 +185,17 @@ func (s *sharing) noteCell(n uint64, t arch.ThreadID, pc arch.Addr, kind accessK
 		i = len(c.at)
 		c.at = append(c.at, instruction{pc: pc})
 	}
-	c.at[i].kind |= kind
+	if c.at[i].kind|kind != c.at[i].kind {
+		c.at[i].kind |= kind
+		s.changes++
+	}
 	c.noteUse(t, s.born[t]+1, kind)
 	if !s.shared[n] {
 		if !s.isShared(c) {
 			return
 		}
 		s.shared[n] = true
+		s.changes++
 		s.grown = true
 	}
 	for _, x := range c.at {

@@ -95,7 +95,7 @@ func (r *runner) isSpinning(t *thread) bool {
 			t.reads = append(t.reads, i)
 		}
 	}
-	return len(t.reads) > 0 && !r.isOutdated(t)
+	return len(t.reads) > 0 && !r.isOutdated(t, 0)
 }
 
 // repeatsStores reports whether a round has made no stores, or those of the round before.
@@ -107,14 +107,14 @@ func (t *thread) repeatsStores(before *visit, round int) bool {
 	return before.round == round && slices.Equal(t.made[n-round:], t.made[n-2*round:n-round])
 }
 
-// isOutdated reports whether another thread has stored, since a thread that spins has loaded it, to what
-// it loads.
-func (r *runner) isOutdated(t *thread) bool {
+// isOutdated reports whether another thread has stored, in an event from a number on, to what a thread that spins has
+// loaded before.
+func (r *runner) isOutdated(t *thread, from int) bool {
 	for _, i := range t.reads {
 		mine := r.history[i]
 		for a := range mine.Accesses {
 			mine := mine.Accesses[a]
-			for k := i + 1; k < len(r.history); k++ {
+			for k := max(i+1, from); k < len(r.history); k++ {
 				other := &r.history[k]
 				if other.Owner == t.process() {
 					continue

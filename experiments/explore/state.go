@@ -39,7 +39,7 @@ type storedState struct {
 
 // identity identifies what is explored.
 func (x *exploration) identity() string {
-	c := &x.config
+	c := x.newConfig()
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s %v %d %d %v %q %q", x.base.Digest(), x.options.Model, c.Cores, c.Seed, c.CPU, c.Args, c.Env))
 	return hex.EncodeToString(sum[:])
 }
@@ -68,7 +68,7 @@ func (x *exploration) load() (done bool, err error) {
 	}
 	own := x.report
 	x.report = s.Report
-	x.report.Model, x.report.Accepted = own.Model, own.Accepted
+	x.report.Model, x.report.Accepted, x.report.Explored = own.Model, own.Accepted, own.Explored
 	x.runner.notes = notes{s.Notes[0], s.Notes[1]}
 	x.report.notes = x.runner.notes
 	for i, o := range x.report.Outputs {
@@ -82,7 +82,7 @@ func (x *exploration) load() (done bool, err error) {
 	for n, owner := range s.Pages {
 		x.sharing.pages[n] = &usedPage{owner: owner, several: owner == 0}
 	}
-	x.explorer = dpor.Continue(s.Explorer)
+	x.explore(dpor.Continue(s.Explorer))
 	return s.Done, nil
 }
 
@@ -95,7 +95,7 @@ func (x *exploration) save(done, now bool) error {
 		Version: stateVersion, Of: x.identity(), Done: done, Report: x.report,
 		Notes:  []bool{x.report.notes.readsTime, x.report.notes.unmaps},
 		Shared: slices.Sorted(maps.Keys(x.sharing.shared)), Points: x.sharing.points,
-		Pages: map[uint64]arch.ThreadID{}, Explorer: x.explorer.State(),
+		Pages: map[uint64]arch.ThreadID{}, Explorer: x.all.State(),
 	}
 	for n, p := range x.sharing.pages {
 		s.Pages[n] = p.owner

@@ -36,6 +36,7 @@ func (s *search) runUndisturbed(ctx context.Context) (done bool, err error) {
 	case machine.OutcomeStopped:
 		return false, errStopped.New(r.Message)
 	case machine.OutcomeInterrupted, machine.OutcomeTimeLimit:
+		s.report.Unended, s.report.Threads = r.Instructions, r.Threads
 		return false, context.Cause(ctx)
 	case machine.OutcomeExit:
 		s.report.Accepted = r.ExitCode

@@ -35,6 +35,8 @@ type Report struct {
 	// number; OtherOutputs is the number of schedules that ended with others.
 	Outputs      []Output
 	OtherOutputs int
+	// Unended is the number of instructions of the undisturbed run if the search was cut short in it, or 0.
+	Unended uint64
 	// Ended is why the search was cut short, or empty.
 	Ended string
 
@@ -103,7 +105,11 @@ func (r *Report) Write(w io.Writer) error {
 			_, err = fmt.Fprintf(w, format+"\n", args...)
 		}
 	}
-	if len(r.Failures) == 0 {
+	switch {
+	case r.Unended > 0:
+		print("no schedule was tried: the undisturbed run, which comes first, has not ended after %d instructions of %d threads", r.Unended, r.Threads)
+		print("the program has to end: give it less to do, or an input after which it ends")
+	case len(r.Failures) == 0:
 		print("no failure in %d schedules", r.Tried)
 	}
 	for i := range r.Failures {

@@ -2,6 +2,7 @@ package dpor_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"math/rand/v2"
 	"testing"
 
@@ -55,6 +56,42 @@ func TestContinue(t *testing.T) {
 		if got != len(want) {
 			t.Fatalf("program %d: %d executions, want %d:\n%v", n, got, len(want), p)
 		}
+	}
+}
+
+// TestGuesses: many executions are guessed before they are asked for, with the same events, and no two that are asked
+// for have the same key.
+func TestGuesses(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 5))
+	all, guessed, right := 0, 0, 0
+	for n := range 60 {
+		p := randomProgram(r, model(n%3))
+		x := dpor.New()
+		ran, keys := map[dpor.Key]*machine{}, map[dpor.Key]bool{}
+		for more := true; more; all++ {
+			key := x.Key()
+			if keys[key] {
+				t.Fatalf("program %d: key %s twice", n, key)
+			}
+			keys[key] = true
+			list, names := x.Guesses(3)
+			for i, g := range list {
+				if ran[names[i]] == nil {
+					ran[names[i]], _ = carryOut(g, p)
+				}
+			}
+			var m *machine
+			m, _, more = run(x, p)
+			if ran[key] != nil {
+				guessed++
+				if fmt.Sprint(ran[key].events) == fmt.Sprint(m.events) {
+					right++
+				}
+			}
+		}
+	}
+	if guessed < all/3 || right < guessed*9/10 {
+		t.Errorf("%d of %d executions are guessed, %d of them right", guessed, all, right)
 	}
 }
 

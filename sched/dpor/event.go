@@ -2,8 +2,15 @@ package dpor
 
 import "slices"
 
-// Process identifies a thread or a store buffer of the program.
+// Process identifies a thread or a store buffer of the program, or what fires its timers. The lower ThreadShift bits of
+// a thread are 0, and no others' are.
 type Process uint64
+
+// ThreadShift is the place of a thread's number in its Process.
+const ThreadShift = 48
+
+// isThread reports whether the process is a thread.
+func (p Process) isThread() bool { return p&(1<<ThreadShift-1) == 0 }
 
 // Access is an access to the addresses from Start to End, End excluded, of memory or of whatever else
 // processes have in common.

@@ -35,6 +35,8 @@ type node struct {
 	clock   clock
 	races   []int // earlier events with which the event is in a race that can be reversed
 	process Process
+	// expected is the event of the branch that is explored, as long as the one that is executed is not known.
+	expected Event
 }
 
 // Branch is a node of a wakeup tree.
@@ -86,7 +88,7 @@ func (x *Explorer) extend(enabled []Process) bool {
 	n := x.newNode()
 	if len(n.next) > 0 {
 		first := n.next[0]
-		n.process, n.below, n.next = first.Event.Process, first.Next, n.next[1:]
+		n.process, n.expected, n.below, n.next = first.Event.Process, first.Event, first.Next, n.next[1:]
 	} else {
 		at := slices.IndexFunc(enabled, func(p Process) bool { return indexOf(n.sleep, p) < 0 })
 		if at < 0 {
@@ -292,7 +294,7 @@ func (x *Explorer) advance() (more bool) {
 		}
 		first := n.next[0]
 		x.nodes = x.nodes[:i+1]
-		*n = node{process: first.Event.Process, below: first.Next, next: n.next[1:], sleep: n.sleep}
+		*n = node{process: first.Event.Process, expected: first.Event, below: first.Next, next: n.next[1:], sleep: n.sleep}
 		x.fixed = i
 		return true
 	}

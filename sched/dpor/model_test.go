@@ -338,21 +338,36 @@ func bruteForce(p program, most int) (classes map[string]bool, ok bool) {
 	return classes, budget >= 0
 }
 
-// run executes one execution of an exploration.
+// chooser decides the order of an execution.
+type chooser interface {
+	Begin()
+	Choose(enabled, reluctant []dpor.Process) (dpor.Process, bool, error)
+	Add(dpor.Event) error
+}
+
+// run carries out an execution of an exploration.
 func run(x *dpor.Explorer, p program) (m *machine, complete, more bool) {
+	if m, complete = carryOut(x, p); complete {
+		return m, true, x.End()
+	}
+	return m, false, x.Abandon()
+}
+
+// carryOut carries out an execution.
+func carryOut(x chooser, p program) (m *machine, complete bool) {
 	m = newMachine(p)
 	x.Begin()
 	for {
 		list := m.enabled()
 		if len(list) == 0 {
-			return m, true, x.End()
+			return m, true
 		}
 		next, ok, err := x.Choose(list, nil)
 		if err != nil {
 			panic(err)
 		}
 		if !ok {
-			return m, false, x.Abandon()
+			return m, false
 		}
 		m.step(next)
 		if err := x.Add(m.events[len(m.events)-1]); err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -51,7 +52,11 @@ type Flags struct {
 	expect  string
 	quiet   bool
 	report  *explore.Report
+	// Bounds of executions; noBound: there is none.
+	preemptions, delays int
 }
+
+const noBound = -1
 
 // New makes the command, which does nothing yet, and its flags.
 func New() (*cobra.Command, *Flags) {
@@ -67,7 +72,9 @@ is recorded, and reported when the replay of the recording has failed in the sam
 heddle find says what a failure is.
 
 The number of executions grows exponentially with that of conflicting accesses. With
---state the exploration can be interrupted, even killed, and continued.
+--state the exploration can be interrupted, even killed, and continued. With --preemptions
+or --delays only the executions with few of them are explored, and the program is verified
+for these.
 
 The exit status is 1 if a failure was found, 0 if the program is verified, and 3 if the
 exploration ended before either; after Ctrl-C it is that of the signal.`,
@@ -86,6 +93,9 @@ exploration ended before either; after Ctrl-C it is that of the signal.`,
 func (f *Flags) define(flags *pflag.FlagSet) {
 	flags.StringVarP(&f.shared.Trace, "output", "o", find.DefaultTrace, "write the trace of the failing run to `FILE`")
 	flags.StringVar(&f.model, "model", memmodel.SC.String(), "memory `MODEL`: "+strings.Join(memmodel.Names(), ", "))
+	flags.IntVar(&f.preemptions, "preemptions", noBound, "explore the executions with at most `N` preemptions, those with fewer first; -1: explore all")
+	flags.IntVar(&f.delays, "delays", noBound, "explore the executions with at most `N` delays, those with fewer first; -1: explore all")
+	flags.IntVar(&f.options.Workers, "workers", runtime.NumCPU(), "carry out `N` executions at the same time; no result depends on it")
 	flags.StringVar(&f.options.State, "state", "", "continue from `FILE` if it exists, and write the state of the exploration there")
 	flags.IntVar(&f.options.Executions, "executions", 0, "end the exploration after `N` executions; 0: no limit")
 	flags.DurationVar(&f.options.Time, "time", 0, "end the exploration after `DURATION`, like 90s or 2h; where it ends depends on the host's speed; 0: no limit")
@@ -102,6 +112,9 @@ func (f *Flags) check() error {
 	case o.Time < 0:
 		return errValue.New("time", o.Time, "a duration such as 90s, or 0 for no limit")
 	}
+	if err := f.checkBounds(); err != nil {
+		return err
+	}
 	known := false
 	if o.Model, known = memmodel.Parse(f.model); !known {
 		return errValue.New("model", fmt.Sprintf("%q", f.model), strings.Join(memmodel.Names(), ", "))
@@ -117,6 +130,27 @@ func (f *Flags) check() error {
 			return errWrite.Wrap(err, f.shared.Trace)
 		}
 	}
+	return nil
+}
+
+// checkBounds completes the bound of executions.
+func (f *Flags) checkBounds() error {
+	o := &f.options
+	switch {
+	case o.Workers < 1:
+		return errValue.New("workers", o.Workers, "a whole number from 1 on")
+	case f.preemptions < noBound:
+		return errValue.New("preemptions", f.preemptions, "a whole number from 0 on, or -1 for no bound")
+	case f.delays < noBound:
+		return errValue.New("delays", f.delays, "a whole number from 0 on, or -1 for no bound")
+	case f.preemptions == noBound && f.delays == noBound:
+		return nil
+	case f.preemptions != noBound && f.delays != noBound:
+		return errValue.New("delays", f.delays, "left out where --preemptions is given")
+	case o.State != "":
+		return errValue.New("state", o.State, "left out where executions are bounded: such an exploration cannot be continued")
+	}
+	o.Bound = &explore.Bound{Delays: f.delays != noBound, Most: max(f.preemptions, f.delays)}
 	return nil
 }
 
