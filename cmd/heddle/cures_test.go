@@ -61,7 +61,7 @@ var printers = map[string][]string{
 	"program-does-not-fit":                  programs,
 	"program-needs-avx512":                  programs,
 	"program-needs-newer-processor":         programs,
-	"record-without-output":                 {"record", "schedule record", "minimize", "reproduce"},
+	"record-without-output":                 {"record", "schedule record"},
 	"recording-without-output":              {"replay"},
 	"replica-cannot-be-committed":           {"frost run"},
 	"reproduce-checkpoint-of-another-model": {"reproduce"},
@@ -99,6 +99,10 @@ var printers = map[string][]string{
 	"preconditions-time-up":                 {"run", "cache add"},
 	"verify-writable":                       {"run"},
 	"working-folder":                        programs,
+	"stretch-with-region":                   {"record"},
+	"place-unknown":                         {"record", "replay", "races"},
+	"views-and-memory-model":                {"run", "record"},
+	"thread-spins-in-its-view":              {"record"},
 }
 
 // mention is an option in a text, with the command that the text names before it; "" if

@@ -190,7 +190,7 @@ func (a *app) record(ctx context.Context, flags *pflag.FlagSet, f runFlags, rec 
 	if err := f.schedule.check(flags, false); err != nil {
 		return nil, err
 	}
-	if s := rec.from + rec.to; s != "" && (f.region != "" || f.gdb != "") {
+	if s := rec.from + rec.to; s != "" && f.region != "" {
 		return nil, errStretchAlone.New()
 	}
 	limited, cancel := machine.WithTimeLimit(ctx, f.timeLimit)

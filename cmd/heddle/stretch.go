@@ -9,9 +9,9 @@ import (
 )
 
 var errStretchAlone = errs.Define("stretch-with-region",
-	"--from and --to cannot be combined with --region or --gdb",
-	"A stretch, a region of interest and a debugger each stop the engine at places of their own.",
-	"Record the stretch first, and measure the region or debug in a run or replay of its own.")
+	"--from and --to cannot be combined with --region",
+	"A stretch and a region of interest stop the engine at places of their own.",
+	"Record the stretch first, and measure the region in a run of its own.")
 
 // addStretchFlags defines the flags of commands that record a part of a run.
 func addStretchFlags(flags *pflag.FlagSet, from, to *string) {
