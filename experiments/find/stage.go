@@ -378,7 +378,7 @@ func (s *stage) operation(t *kernel.Task, pc arch.Addr, kind accessKind) (o poin
 			continue
 		}
 		o.Writes, o.Reads = o.Writes || x.Write, o.Reads || !x.Write
-		o.Addr, o.Exact = x.Addr/points.CellSize, x.Addr
+		o.Addr, o.Size = x.Addr, uint64(x.Size)
 		o.Selected = o.Selected || s.plan.selected == 0 || s.plan.selected == n
 	}
 	return o

@@ -85,8 +85,8 @@ func repeat(o Operation, n int) (list []Operation) {
 }
 
 var (
-	write = Operation{Addr: 1, Writes: true, Selected: true}
-	other = Operation{Addr: 2, Writes: true}
+	write = Operation{Addr: 8, Size: 8, Writes: true, Selected: true}
+	other = Operation{Addr: 16, Size: 8, Writes: true}
 )
 
 // TestWalk: thread 0 needs two choices to make its operation, to reach it and to make it, and thread 1
@@ -202,10 +202,10 @@ func countMultisets(left int, k uint64, list []uint64, all map[string]bool) {
 // TestConstraintsAreSatisfied: one reader and five writers, each an instruction of its own: with a constraint the reader reads
 // from the demanded writer, or from none, in every run; with a forbidden one, from others.
 func TestConstraintsAreSatisfied(t *testing.T) {
-	p := toy{{{Addr: 1, Exact: 8, PC: 100, Reads: true}}}
+	p := toy{{{Addr: 8, Size: 8, PC: 100, Reads: true}}}
 	writes := []arch.Addr{}
 	for pc := arch.Addr(1); pc <= 5; pc++ {
-		p = append(p, repeat(Operation{Addr: 1, Exact: 8, PC: pc, Writes: true}, 1))
+		p = append(p, repeat(Operation{Addr: 8, Size: 8, PC: pc, Writes: true}, 1))
 		writes = append(writes, pc)
 	}
 	for w := arch.Addr(0); w <= 5; w++ {

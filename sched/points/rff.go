@@ -97,10 +97,10 @@ const (
 // classOf compares an operation with the constraints that are open.
 func (s *rff) classOf(o Operation) int {
 	class := neutral
-	if o.Exact == 0 {
+	if o.Addr == 0 {
 		return class
 	}
-	last := s.last[o.Exact]
+	last := s.last[o.Addr]
 	for i := range s.open {
 		x := &s.open[i]
 		if o.Reads && o.PC == x.Read {
@@ -119,20 +119,20 @@ func (s *rff) classOf(o Operation) int {
 
 // execute notes an operation that is executed now.
 func (s *rff) execute(o Operation) {
-	if o.Exact == 0 {
+	if o.Addr == 0 {
 		return
 	}
 	if o.Reads {
-		pair := ReadsFrom{s.last[o.Exact], o.PC}
+		pair := ReadsFrom{s.last[o.Addr], o.PC}
 		s.observed.Pairs[pair] = true
-		note(s.observed.Read, o.Exact, o.PC)
+		note(s.observed.Read, o.Addr, o.PC)
 		s.open = slices.DeleteFunc(s.open, func(x Constraint) bool {
 			return x.Read == o.PC && (x.Write == pair.Write) != x.Forbidden
 		})
 	}
 	if o.Writes {
-		s.last[o.Exact] = o.PC
-		note(s.observed.Written, o.Exact, o.PC)
+		s.last[o.Addr] = o.PC
+		note(s.observed.Written, o.Addr, o.PC)
 	}
 }
 

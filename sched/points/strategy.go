@@ -12,22 +12,24 @@ import (
 // Operation is the access or system call that a thread makes next. The zero value is one that is not
 // known.
 type Operation struct {
-	// Addr is the address of the access in units of CellSize; 0: it is not known, or is no access.
+	// Addr is the address of the access, and Size its bytes; 0: they are not known, or it is no access.
 	Addr   arch.Addr
+	Size   uint64
 	Writes bool
 	// Selected: the operation is one of those that Estimate.Left counts.
 	Selected bool
-	// PC is the instruction, and Reads says whether it reads; Exact is the address in bytes.
-	PC, Exact arch.Addr
-	Reads     bool
+	// PC is the instruction, and Reads says whether it reads.
+	PC    arch.Addr
+	Reads bool
 }
 
-// CellSize is the size, in bytes, of the parts of memory by which accesses are compared.
+// CellSize is the size, in bytes, of the parts of memory by which shared memory is found.
 const CellSize = 8
 
-// conflicts reports whether two operations are accesses to the same memory of which one writes.
+// conflicts reports whether two operations are accesses to a common byte, of which one writes.
 func (o Operation) conflicts(with Operation) bool {
-	return o.Addr != 0 && o.Addr == with.Addr && (o.Writes || with.Writes)
+	overlap := uint64(o.Addr-with.Addr) < with.Size || uint64(with.Addr-o.Addr) < o.Size
+	return o.Size > 0 && with.Size > 0 && overlap && (o.Writes || with.Writes)
 }
 
 // Choice is a question to a Strategy.
