@@ -43,7 +43,7 @@ func readServerScripts(t *testing.T) map[string]serverScript {
 	}
 	scripts := map[string]serverScript{}
 	for _, section := range strings.Split(string(text), "\n## ")[1:] {
-		if !strings.Contains(section, "-- sh script.sh\n") {
+		if !strings.Contains(section, "\n```sh\n") {
 			continue // the subjects of other packages' tests
 		}
 		m := serverSection.FindStringSubmatch(section)
