@@ -64,11 +64,11 @@ func TestRecordingWithSnapshots(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			c, _ := machinetest.Config(t, bin)
 			set(&c)
-			plain, path := record(t, c, everything)
+			plain, path := record(t, c, everythingOf(&c))
 			want := streams(t, path)
 
 			f := traceFile(t)
-			c.Record = everything(f)
+			c.Record = everythingOf(&c)(f)
 			again := backAndForth(t, c)
 			if again.Digest != plain.Digest {
 				t.Fatalf("digest %s, want %s", again.Digest, plain.Digest)
