@@ -7,6 +7,7 @@
 package draw
 
 import (
+	"bytes"
 	"fmt"
 	"image/color"
 	"io"
@@ -120,7 +121,22 @@ func Write(w io.Writer, p plots.Plot, format string) error {
 		return err
 	}
 	pic.Draw(draw.New(canvas))
+	if format == "svg" {
+		return writeSVG(w, canvas)
+	}
 	_, err = canvas.WriteTo(w)
+	return err
+}
+
+// writeSVG writes a canvas with fonts of the same widths for viewers without the one that texts were laid out with: an
+// SVG has its name, not its letters.
+func writeSVG(w io.Writer, canvas io.WriterTo) error {
+	var text bytes.Buffer
+	if _, err := canvas.WriteTo(&text); err != nil {
+		return err
+	}
+	const family = "font-family:Liberation Sans"
+	_, err := w.Write(bytes.ReplaceAll(text.Bytes(), []byte(family), []byte(family+",Arimo,Arial,Helvetica,sans-serif")))
 	return err
 }
 
