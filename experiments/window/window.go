@@ -61,7 +61,7 @@ type Options struct {
 
 // Result is a sliced window.
 type Result struct {
-	// Process is the server's, Program its file, Threads those that have executed something in the window.
+	// Process is the server's, Program its file, Threads the ones with instructions in the window.
 	Process int32  `json:"process"`
 	Program string `json:"program"`
 	Threads int    `json:"threads"`

@@ -126,7 +126,7 @@ func (d *Driver) IsBusy() bool    { return d.service().IsBusy() }
 func (d *Driver) IsSettled() bool { return d.m.Cluster().Runnable() == 0 }
 
 // Now is the time of the core that has advanced the most: no core will execute anything earlier
-// than those that wait for input.
+// than the ones waiting for input.
 func (d *Driver) Now() arch.Cycles { return d.Cycles(d.m.Kernel().Now()) }
 
 // Pass lets idle time pass.

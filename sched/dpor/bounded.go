@@ -31,7 +31,7 @@ type Bounded struct {
 	state  stateSum
 }
 
-// decision is a choice of an execution, with those that are still to be made in its place.
+// decision is a choice of an execution, with the choices that are still to be made in its place.
 type decision struct {
 	option
 	others []option

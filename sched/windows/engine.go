@@ -110,7 +110,7 @@ type World interface {
 	FireTimers(now int64)
 	Cycles(ns int64) arch.Cycles
 	// Changes is a number that changes with the connections; Connections lists them by number,
-	// those that have been closed since the last Closing included.
+	// connections closed since the last Closing included.
 	Changes() uint64
 	Connections() []*Connection
 	// Admit lets the input that is held of a connection reach the server.

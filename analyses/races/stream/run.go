@@ -104,7 +104,7 @@ func newRun(o Options) *Run {
 	return x
 }
 
-// orderByWords has some accesses, and those that do so already, make synchronization words.
+// orderByWords adds to the accesses that make synchronization words.
 func (x *Run) orderByWords(a races.Atomics) {
 	if a > x.words {
 		x.words = a
