@@ -29,13 +29,13 @@ func testAccessLog(t tester) {
 		rep stosb
 		mov [rbx+0x10000], eax
 		syscall`)
-	log, err := b.cpu.LogAccesses()
+	log, err := b.CPU.LogAccesses()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer log.Close()
-	data := uint64(b.space.Get(dataBase).Page()) * arch.PageSize
-	stack := uint64(b.space.Get(stackBase).Page()) * arch.PageSize
+	data := uint64(b.Space.Get(dataBase).Page()) * arch.PageSize
+	stack := uint64(b.Space.Get(stackBase).Page()) * arch.PageSize
 	var want []string
 	for line := range strings.FieldsSeq("W10+4 R18+8 W18+8 R20+16 Wff8+8 R10+2 W110+2 R12+2 W112+2 R10+1 W10+1") {
 		var kind byte
@@ -52,7 +52,7 @@ func testAccessLog(t tester) {
 			want = append(want, fmt.Sprintf("%c%x+%d", kind, from+at+uint64(k), min(8, size-k)))
 		}
 	}
-	b.cpu.Run(arch.Limit{Instructions: 14, Exact: true})
+	b.CPU.Run(arch.Limit{Instructions: 14, Exact: true})
 	all, ok := log.Take(nil)
 	var got []string
 	for _, a := range all {
@@ -67,7 +67,7 @@ func testAccessLog(t tester) {
 	if !ok || !slices.Equal(got, want) {
 		t.Errorf("accesses %v, %v, want %v", got, ok, want)
 	}
-	if s := b.cpu.Run(arch.Limit{}); s.Reason != arch.StopFault {
+	if s := b.CPU.Run(arch.Limit{}); s.Reason != arch.StopFault {
 		t.Errorf("%+v", s)
 	}
 	if _, ok := log.Take(nil); ok {

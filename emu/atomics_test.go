@@ -69,24 +69,24 @@ func testAtomicLog(t tester) {
 func runAtomically(t tester, l arch.Limit, log bool) (stops []arch.Stop, atomics []emu.Atomic) {
 	b := newBench(t, atomically)
 	if log {
-		if err := b.cpu.LogAtomics(); err != nil {
+		if err := b.CPU.LogAtomics(); err != nil {
 			t.Fatal(err)
 		}
 	}
 	var retired uint64
 	moments := []uint64{}
 	for {
-		s := b.cpu.Run(l)
+		s := b.CPU.Run(l)
 		for {
-			for a := (emu.Atomic{}); b.cpu.TakeAtomic(&a); {
+			for a := (emu.Atomic{}); b.CPU.TakeAtomic(&a); {
 				atomics = append(atomics, a)
 				moments = append(moments, retired+s.Instructions-a.Before)
 			}
 			if s.Reason != arch.StopFault {
 				break
 			}
-			b.mapPage(arch.Addr(0x610000), arch.Read|arch.Write)
-			s = b.cpu.Resume()
+			b.MapPage(arch.Addr(0x610000), arch.Read|arch.Write)
+			s = b.CPU.Resume()
 		}
 		retired += s.Instructions
 		stops = append(stops, s)
@@ -106,12 +106,12 @@ func TestMutedAtomics(t *testing.T) { onEngines(t, testMutedAtomics) }
 
 func testMutedAtomics(t tester) {
 	b := newBench(t, "mov rdi, 0x600000\n lock inc dword ptr [rdi]\n syscall")
-	if err := b.cpu.LogAtomics(); err != nil {
+	if err := b.CPU.LogAtomics(); err != nil {
 		t.Fatal(err)
 	}
-	b.cpu.MuteAtomics(true)
-	b.expectStop(b.cpu.Run(arch.Limit{}), arch.StopSyscall, uint64(codeBase)+12, 3)
-	for a := (emu.Atomic{}); b.cpu.TakeAtomic(&a); {
+	b.CPU.MuteAtomics(true)
+	b.ExpectStop(b.CPU.Run(arch.Limit{}), arch.StopSyscall, uint64(codeBase)+12, 3)
+	for a := (emu.Atomic{}); b.CPU.TakeAtomic(&a); {
 		t.Errorf("logged %+v", a)
 	}
 }
@@ -124,31 +124,31 @@ func testGatedAtomics(t tester) {
 	for _, l := range []arch.Limit{{}, {Instructions: 7, Exact: true, Pass: true}, {Instructions: 3, Pass: true}} {
 		want, logged := runAtomically(t, l, true)
 		b := newBench(t, atomically)
-		if err := b.cpu.LogAtomics(); err != nil {
+		if err := b.CPU.LogAtomics(); err != nil {
 			t.Fatal(err)
 		}
-		b.cpu.GateAtomics()
+		b.CPU.GateAtomics()
 		var stops []arch.Stop
 		var before, behind int
 		for len(stops) == 0 || stops[len(stops)-1].Reason != arch.StopSyscall {
-			for s := b.cpu.Run(l); ; s = b.cpu.Resume() {
+			for s := b.CPU.Run(l); ; s = b.CPU.Resume() {
 				n := 0
-				for a := (emu.Atomic{}); b.cpu.TakeAtomic(&a); n++ {
+				for a := (emu.Atomic{}); b.CPU.TakeAtomic(&a); n++ {
 					if a.Before > 1 {
 						t.Errorf("the stop is %d instructions behind", a.Before)
 					}
 				}
 				behind += n
 				if s.Reason == arch.StopFault {
-					b.mapPage(arch.Addr(0x610000), arch.Read|arch.Write)
+					b.MapPage(arch.Addr(0x610000), arch.Read|arch.Write)
 					continue
 				}
-				if b.cpu.AtAtomic() {
-					if at, _, _ := b.cpu.NextAtomic(); at != logged[behind].Addr {
+				if b.CPU.AtAtomic() {
+					if at, _, _ := b.CPU.NextAtomic(); at != logged[behind].Addr {
 						t.Errorf("atomic instruction %d acts at %#x, not %#x", behind, uint64(logged[behind].Addr), uint64(at))
 					}
 					before++
-					b.cpu.AdmitAtomic(true)
+					b.CPU.AdmitAtomic(true)
 				} else if s.Reason != arch.StopBreakpoint && s.Reason != arch.StopLog {
 					stops = append(stops, s)
 					break

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"golang.org/x/arch/x86/x86asm"
-
 	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/emu/emutest"
+	"golang.org/x/arch/x86/x86asm"
 )
 
 // branchy has every kind of branch, a fault in a page that is then supplied (at dataBase+0x10000),
@@ -74,7 +74,7 @@ func (b *bench) supplyPage(s arch.Stop) {
 	if s.Page&^(arch.PageSize-1) != dataFault {
 		b.Fatalf("fault at %#x", s.Page)
 	}
-	b.mapPage(dataFault, arch.Read|arch.Write)
+	b.MapPage(dataFault, arch.Read|arch.Write)
 }
 
 // flattenLog brings the words of a log into one form, with outcomes one by one.
@@ -100,21 +100,21 @@ func flattenLog(words []emu.BranchWord) []string {
 func expectedBySteps(t tester) (log []string, repeated uint64) {
 	b := newBranchy(t)
 	for {
-		pc := b.readRegs().RIP
-		code := b.ram.Bytes(b.space.Get(codeBase).Page())[pc-uint64(codeBase):]
+		pc := b.Regs().RIP
+		code := b.RAM.Bytes(b.Space.Get(codeBase).Page())[pc-uint64(codeBase):]
 		in, err := x86asm.Decode(code, 64)
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := b.cpu.Run(arch.Limit{Instructions: 1, Exact: true})
+		s := b.CPU.Run(arch.Limit{Instructions: 1, Exact: true})
 		for s.Reason == arch.StopFault {
 			b.supplyPage(s)
-			s = b.cpu.Resume()
+			s = b.CPU.Resume()
 		}
 		if s.Reason == arch.StopSyscall {
 			return log, repeated
 		}
-		next, end := b.readRegs().RIP, pc+uint64(in.Len)
+		next, end := b.Regs().RIP, pc+uint64(in.Len)
 		_, direct := in.Args[0].(x86asm.Rel)
 		switch {
 		case in.Op == x86asm.CALL:
@@ -148,14 +148,14 @@ func runLogged(t tester, l arch.Limit, breakpoints []arch.Addr, timed bool) (log
 // runPolled is runLogged with stops at an interval of instructions, which it counts.
 func runPolled(t tester, l arch.Limit, breakpoints []arch.Addr, timed bool, every uint64) (log, ends []string, sum arch.Stop, looks int) {
 	b := newBranchy(t)
-	b.cpu.SetPollInterval(every)
-	if err := b.cpu.LogBranches(timed); err != nil {
+	b.CPU.SetPollInterval(every)
+	if err := b.CPU.LogBranches(timed); err != nil {
 		t.Fatal(err)
 	}
-	b.cpu.SetBreakpoints(breakpoints)
+	b.CPU.SetBreakpoints(breakpoints)
 	l.Pass = true
 	for {
-		s := b.cpu.Run(l)
+		s := b.CPU.Run(l)
 		for s.Reason == arch.StopFault || s.Reason == arch.StopBreakpoint || s.Reason == arch.StopLog {
 			if s.Reason == arch.StopFault {
 				b.supplyPage(s)
@@ -163,11 +163,11 @@ func runPolled(t tester, l arch.Limit, breakpoints []arch.Addr, timed bool, ever
 			if s.Reason == arch.StopLog {
 				looks++
 			}
-			s = b.cpu.Resume()
+			s = b.CPU.Resume()
 		}
-		log = append(log, flattenLog(b.cpu.Branches())...)
-		b.cpu.Drained()
-		ends = append(ends, fmt.Sprintf("%#x after %d, %d cycles, reason %d", b.readRegs().RIP, s.Instructions, s.Cycles, s.Reason))
+		log = append(log, flattenLog(b.CPU.Branches())...)
+		b.CPU.Drained()
+		ends = append(ends, fmt.Sprintf("%#x after %d, %d cycles, reason %d", b.Regs().RIP, s.Instructions, s.Cycles, s.Reason))
 		sum.Instructions += s.Instructions
 		sum.Repeated += s.Repeated
 		if s.Reason == arch.StopSyscall {
@@ -252,12 +252,12 @@ func testLogMovesNothing(t tester) {
 		_, ends, _ := runLogged(t, l, nil, false)
 		b := newBranchy(t)
 		for i := range ends {
-			s := b.cpu.Run(l)
+			s := b.CPU.Run(l)
 			for s.Reason == arch.StopFault {
 				b.supplyPage(s)
-				s = b.cpu.Resume()
+				s = b.CPU.Resume()
 			}
-			got := fmt.Sprintf("%#x after %d, %d cycles, reason %d", b.readRegs().RIP, s.Instructions, s.Cycles, s.Reason)
+			got := fmt.Sprintf("%#x after %d, %d cycles, reason %d", b.Regs().RIP, s.Instructions, s.Cycles, s.Reason)
 			if got != ends[i] {
 				t.Fatalf("%+v: run %d ends at %s, logged at %s", l, i, got, ends[i])
 			}
@@ -274,13 +274,13 @@ func testFullLogStopsAndResumes(t tester) {
 		jz 2f
 		jmp rax
 		2: syscall`)
-	if err := b.cpu.LogBranches(false); err != nil {
+	if err := b.CPU.LogBranches(false); err != nil {
 		t.Fatal(err)
 	}
 	outcomes, targets, stops := 0, 0, 0
-	s := b.cpu.Run(arch.Limit{})
+	s := b.CPU.Run(arch.Limit{})
 	for {
-		for _, w := range b.cpu.Branches() {
+		for _, w := range b.CPU.Branches() {
 			if w.Tag() == emu.TagTNT {
 				_, n := w.Outcomes()
 				outcomes += n
@@ -288,12 +288,12 @@ func testFullLogStopsAndResumes(t tester) {
 				targets++
 			}
 		}
-		b.cpu.Drained()
+		b.CPU.Drained()
 		if s.Reason != arch.StopLog {
 			break
 		}
 		stops++
-		s = b.cpu.Resume()
+		s = b.CPU.Resume()
 	}
 	if outcomes != 1_000_000 || targets != 999_999 || stops < 10 || s.Instructions != 3_000_002 {
 		t.Errorf("%d outcomes, %d targets, %d stops, %d instructions", outcomes, targets, stops, s.Instructions)
@@ -321,19 +321,19 @@ func testOutcomesOfLongBlocks(t tester) {
 		want = append(want, byte(min(n-1, 1)))
 	}
 	b := newBench(t, code.String())
-	if err := b.cpu.LogBranches(false); err != nil {
+	if err := b.CPU.LogBranches(false); err != nil {
 		t.Fatal(err)
 	}
 	var got []byte
 	for {
-		s := b.cpu.Run(arch.Limit{Instructions: 10_000})
-		for _, w := range b.cpu.Branches() {
+		s := b.CPU.Run(arch.Limit{Instructions: 10_000})
+		for _, w := range b.CPU.Branches() {
 			outcomes, n := w.Outcomes()
 			for i := n - 1; i >= 0; i-- {
 				got = append(got, byte(outcomes>>i&1))
 			}
 		}
-		b.cpu.Drained()
+		b.CPU.Drained()
 		if s.Reason == arch.StopSyscall {
 			break
 		}
@@ -355,8 +355,8 @@ func testCodeLog(t tester) {
 		dec ecx
 		jnz 1b
 		syscall`)
-	b.mapPage(codeBase, arch.Read|arch.Write|arch.Exec)
-	copy(b.ram.Bytes(b.space.Get(codeBase).Page()), assemble(t, `mov ecx, 2
+	b.MapPage(codeBase, arch.Read|arch.Write|arch.Exec)
+	copy(b.RAM.Bytes(b.Space.Get(codeBase).Page()), emutest.Assemble(t, `mov ecx, 2
 		1: lea rdi, [rip+2f]
 		mov byte ptr [rdi+1], cl
 		jmp 2f
@@ -364,16 +364,16 @@ func testCodeLog(t tester) {
 		dec ecx
 		jnz 1b
 		syscall`))
-	if err := b.cpu.LogBranches(false); err != nil {
+	if err := b.CPU.LogBranches(false); err != nil {
 		t.Fatal(err)
 	}
-	s := b.cpu.Run(arch.Limit{})
-	b.expectStop(s, arch.StopSyscall, b.readRegs().RIP, 14)
+	s := b.CPU.Run(arch.Limit{})
+	b.ExpectStop(s, arch.StopSyscall, b.Regs().RIP, 14)
 	// MOV AL is the third instruction from the end, and is executed after 4 and 10 instructions.
-	at := arch.Addr(b.readRegs().RIP) - 8
+	at := arch.Addr(b.Regs().RIP) - 8
 	for executed, want := range map[uint64][]byte{4: {0xb0, 2}, 10: {0xb0, 1}} {
 		var got []byte
-		for c := range b.cpu.Code {
+		for c := range b.CPU.Code {
 			if k := at - c.PC; c.At <= executed && int(k) < len(c.Bytes) {
 				got = slices.Clone(c.Bytes[k:][:2])
 			}

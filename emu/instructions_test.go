@@ -23,25 +23,25 @@ func testSelfChangingBlock(t tester) {
 		jnz again
 		syscall
 	`)
-	if err := b.cpu.LogBranches(false); err != nil {
+	if err := b.CPU.LogBranches(false); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.cpu.LogInstructions(); err != nil {
+	if err := b.CPU.LogInstructions(); err != nil {
 		t.Fatal(err)
 	}
-	b.space.Protect(codeBase, codeBase+0x1000, arch.Read|arch.Write|arch.Exec)
-	s := b.cpu.Run(arch.Limit{})
-	if s.Reason != arch.StopSyscall || b.readRegs().GPR[arch.RDX] != 3+2+1 {
-		t.Fatalf("%v, sum %d", s.Reason, b.readRegs().GPR[arch.RDX])
+	b.Space.Protect(codeBase, codeBase+0x1000, arch.Read|arch.Write|arch.Exec)
+	s := b.CPU.Run(arch.Limit{})
+	if s.Reason != arch.StopSyscall || b.Regs().GPR[arch.RDX] != 3+2+1 {
+		t.Fatalf("%v, sum %d", s.Reason, b.Regs().GPR[arch.RDX])
 	}
-	if want := []string{"tnt 1", "tnt 1", "tnt 0"}; !slices.Equal(flattenLog(b.cpu.Branches()), want) {
-		t.Errorf("branches %v, want %v", flattenLog(b.cpu.Branches()), want)
+	if want := []string{"tnt 1", "tnt 1", "tnt 0"}; !slices.Equal(flattenLog(b.CPU.Branches()), want) {
+		t.Errorf("branches %v, want %v", flattenLog(b.CPU.Branches()), want)
 	}
 	const completed = 1 + 3*5 + 1
 	if got := s.Instructions - s.Repeated; got != completed {
 		t.Errorf("%d instructions without repetitions, want %d", got, completed)
 	}
-	got, err := b.cpu.TakeInstructions(completed)
+	got, err := b.CPU.TakeInstructions(completed)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,27 +67,27 @@ func testInstructionLog(t tester) {
 	var want []uint64
 	b := newBranchy(t)
 	for s := (arch.Stop{}); s.Reason != arch.StopSyscall; {
-		pc := b.readRegs().RIP
-		s = b.cpu.Run(arch.Limit{Instructions: 1, Exact: true})
+		pc := b.Regs().RIP
+		s = b.CPU.Run(arch.Limit{Instructions: 1, Exact: true})
 		for s.Reason == arch.StopFault {
 			b.supplyPage(s)
-			s = b.cpu.Resume()
+			s = b.CPU.Resume()
 		}
 		if n := len(want); n == 0 || want[n-1] != pc || b.codeByte(pc) != 0xf3 && b.codeByte(pc) != 0xf2 {
 			want = append(want, pc)
 		}
 	}
 	b = newBranchy(t)
-	if err := b.cpu.LogBranches(false); err != nil {
+	if err := b.CPU.LogBranches(false); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.cpu.LogInstructions(); err != nil {
+	if err := b.CPU.LogInstructions(); err != nil {
 		t.Fatal(err)
 	}
 	var got []uint64
 	take := func(s arch.Stop, before uint64) uint64 {
 		done := s.Instructions - s.Repeated
-		pcs, err := b.cpu.TakeInstructions(done - before)
+		pcs, err := b.CPU.TakeInstructions(done - before)
 		if err != nil {
 			t.Error(err)
 		}
@@ -95,14 +95,14 @@ func testInstructionLog(t tester) {
 		return done
 	}
 	for s := (arch.Stop{}); s.Reason != arch.StopSyscall; {
-		s = b.cpu.Run(arch.Limit{Instructions: 37, Exact: true})
+		s = b.CPU.Run(arch.Limit{Instructions: 37, Exact: true})
 		done := take(s, 0)
 		for s.Reason == arch.StopFault {
 			b.supplyPage(s)
-			s = b.cpu.Resume()
+			s = b.CPU.Resume()
 			done = take(s, done)
 		}
-		b.cpu.Drained()
+		b.CPU.Drained()
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("%d instructions, single steps are %d", len(got), len(want))
@@ -116,5 +116,5 @@ func testInstructionLog(t tester) {
 
 // codeByte returns the byte at an address of the program.
 func (b *bench) codeByte(pc uint64) byte {
-	return b.ram.Bytes(b.space.Get(codeBase).Page())[pc-uint64(codeBase)]
+	return b.RAM.Bytes(b.Space.Get(codeBase).Page())[pc-uint64(codeBase)]
 }

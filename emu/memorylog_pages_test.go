@@ -25,20 +25,20 @@ func testMemoryLogAndFaults(t tester) {
 		logs := map[bool][]string{}
 		for _, faults := range []bool{false, true} {
 			b := newBench(t, "mov rbx, 0x600000\n mov rcx, [rbx]\n"+op+"\n mov [rbx+0x3fff], rbx\n mov rcx, [rbx+0x3fff]\n syscall")
-			m := b.logMemory(memlog.Filter{})
+			m := b.LogMemory(memlog.Filter{})
 			if !faults {
-				b.mapPage(dataBase+4*arch.PageSize, arch.Read|arch.Write)
+				b.MapPage(dataBase+4*arch.PageSize, arch.Read|arch.Write)
 			}
-			s := m.runToStop(arch.Limit{})
+			s := m.RunToStop(arch.Limit{})
 			for s.Reason == arch.StopFault {
-				b.mapPage(s.Page, arch.Read|arch.Write)
-				s = b.cpu.Resume()
-				m.takeLog()
+				b.MapPage(s.Page, arch.Read|arch.Write)
+				s = b.CPU.Resume()
+				m.TakeLog()
 			}
 			if s.Reason != arch.StopSyscall {
 				t.Fatalf("%s: %+v", op, s)
 			}
-			logs[faults] = m.lines
+			logs[faults] = m.Lines
 		}
 		if !slices.Equal(logs[true], logs[false]) {
 			t.Errorf("%s: with a fault\n%s\nwithout\n%s", op, strings.Join(logs[true], "\n"), strings.Join(logs[false], "\n"))
@@ -61,23 +61,23 @@ func testMemoryLogOfAliases(t tester) {
 		movdqu xmm0, [rbx+0x200ff8]
 		loop again
 		syscall`)
-	e := b.space.Get(dataBase).Page()
+	e := b.Space.Get(dataBase).Page()
 	for _, at := range []arch.Addr{0x100000, 0x101000} {
-		b.ram.Ref(e)
-		b.space.Set(dataBase+at, mem.MakePTE(e, arch.Read|arch.Write, true))
+		b.RAM.Ref(e)
+		b.Space.Set(dataBase+at, mem.MakePTE(e, arch.Read|arch.Write, true))
 	}
-	b.ram.Ref(e)
-	b.space.Set(dataBase, mem.MakePTE(e, arch.Read|arch.Write, true))
-	b.space.FillZero(dataBase+0x200000, dataBase+0x400000, arch.Read|arch.Write)
-	m := b.logMemory(memlog.Filter{})
-	if s := m.runToStop(arch.Limit{}); s.Reason != arch.StopSyscall {
+	b.RAM.Ref(e)
+	b.Space.Set(dataBase, mem.MakePTE(e, arch.Read|arch.Write, true))
+	b.Space.FillZero(dataBase+0x200000, dataBase+0x400000, arch.Read|arch.Write)
+	m := b.LogMemory(memlog.Filter{})
+	if s := m.RunToStop(arch.Limit{}); s.Reason != arch.StopSyscall {
 		t.Fatalf("%+v", s)
 	}
-	if len(m.lines) != 7*2000 {
-		t.Fatalf("%d accesses, want 14000", len(m.lines))
+	if len(m.Lines) != 7*2000 {
+		t.Fatalf("%d accesses, want 14000", len(m.Lines))
 	}
 	for i, at := range []string{"S 600008", "L 700008", "L 700ffe", "S 700ffe", "L 800008", "L 900008", "L 800ff8"} {
-		for _, line := range []string{m.lines[i], m.lines[7*1999+i]} {
+		for _, line := range []string{m.Lines[i], m.Lines[7*1999+i]} {
 			if !strings.Contains(line, at) {
 				t.Errorf("%s, want %s", line, at)
 			}
@@ -100,17 +100,17 @@ func testMemoryLogOfCodeMappedTwice(t tester) {
 		add rdx, rax
 		loop again
 		syscall`)
-	e := b.space.Get(dataBase).Page()
-	b.ram.Ref(e)
-	b.space.Set(dataBase, mem.MakePTE(e, arch.Read|arch.Write, true))
-	b.ram.Ref(e)
-	b.space.Set(0x700000, mem.MakePTE(e, arch.Read|arch.Exec, true))
-	m := b.logMemory(memlog.Filter{})
-	if s := m.runToStop(arch.Limit{}); s.Reason != arch.StopSyscall || b.readRegs().GPR[arch.RDX] != 300*301/2 {
-		t.Fatalf("%+v, rdx %d", s, b.readRegs().GPR[arch.RDX])
+	e := b.Space.Get(dataBase).Page()
+	b.RAM.Ref(e)
+	b.Space.Set(dataBase, mem.MakePTE(e, arch.Read|arch.Write, true))
+	b.RAM.Ref(e)
+	b.Space.Set(0x700000, mem.MakePTE(e, arch.Read|arch.Exec, true))
+	m := b.LogMemory(memlog.Filter{})
+	if s := m.RunToStop(arch.Limit{}); s.Reason != arch.StopSyscall || b.Regs().GPR[arch.RDX] != 300*301/2 {
+		t.Fatalf("%+v, rdx %d", s, b.Regs().GPR[arch.RDX])
 	}
-	if len(m.lines) != 5*300 {
-		t.Errorf("%d accesses, want 1500", len(m.lines))
+	if len(m.Lines) != 5*300 {
+		t.Errorf("%d accesses, want 1500", len(m.Lines))
 	}
 }
 
@@ -139,21 +139,21 @@ func testMemoryLogOfSelfModifyingCode(t tester) {
 		var ends [2]arch.Stop
 		for kind := range ends {
 			b := newBench(t, source)
-			b.space.Protect(codeBase, codeBase+arch.PageSize, arch.Read|arch.Write|arch.Exec)
+			b.Space.Protect(codeBase, codeBase+arch.PageSize, arch.Read|arch.Write|arch.Exec)
 			if kind == 0 {
-				ends[0] = b.cpu.Run(arch.Limit{})
+				ends[0] = b.CPU.Run(arch.Limit{})
 				continue
 			}
-			m := b.logMemory(memlog.Filter{})
-			ends[1] = m.runToStop(arch.Limit{})
+			m := b.LogMemory(memlog.Filter{})
+			ends[1] = m.RunToStop(arch.Limit{})
 			ends[1].Page = ends[0].Page
-			for i, line := range m.lines {
+			for i, line := range m.Lines {
 				if want := []string{"S", "L", "S", "L", "S", "S", "L"}[i%7]; strings.Fields(line)[1] != want {
 					t.Fatalf("padding %d: access %d is %s, want %s", padding, i, line, want)
 				}
 			}
-			if len(m.lines) != 40*7 || b.readRegs().GPR[arch.RDX] != 40*41/2 {
-				t.Fatalf("padding %d: %d accesses, want 280; rdx %d", padding, len(m.lines), b.readRegs().GPR[arch.RDX])
+			if len(m.Lines) != 40*7 || b.Regs().GPR[arch.RDX] != 40*41/2 {
+				t.Fatalf("padding %d: %d accesses, want 280; rdx %d", padding, len(m.Lines), b.Regs().GPR[arch.RDX])
 			}
 		}
 		if ends[0].Instructions != ends[1].Instructions || ends[0].Reason != arch.StopSyscall {
@@ -177,53 +177,53 @@ func testMemoryLogOfTheKernel(t tester) {
 		inc qword ptr [rbx+0x2010]
 		syscall
 		jmp again`)
-	m := b.logMemory(memlog.Filter{})
+	m := b.LogMemory(memlog.Filter{})
 	big := make([]byte, 3*arch.PageSize)
 	var clones []*mem.Space
 	for i := range 40 {
-		if s := m.runToStop(arch.Limit{}); s.Reason != arch.StopSyscall {
+		if s := m.RunToStop(arch.Limit{}); s.Reason != arch.StopSyscall {
 			t.Fatalf("%+v", s)
 		}
-		m.expectAccesses(fmt.Sprintf("L 600008 %s\nL 601008 %s\nL 602008 %s\nL 603ff8 %s", b.hexAt(0x600008), b.hexAt(0x601008), b.hexAt(0x602008), b.hexAt(0x603ff8)) +
-			m.incrementLines())
+		m.ExpectAccesses(fmt.Sprintf("L 600008 %s\nL 601008 %s\nL 602008 %s\nL 603ff8 %s", b.hexAt(0x600008), b.hexAt(0x601008), b.hexAt(0x602008), b.hexAt(0x603ff8)) +
+			b.incrementLines())
 		for k := range big {
 			big[k] = byte(k + i)
 		}
 		switch i % 8 {
 		case 0:
-			b.space.WriteAt([]byte{byte(i), 1, 2}, 0x600007)
+			b.Space.WriteAt([]byte{byte(i), 1, 2}, 0x600007)
 		case 1:
-			b.space.WriteAt(big, 0x600100)
+			b.Space.WriteAt(big, 0x600100)
 		case 2: // a fork, and the copies after it
-			clones = append(clones, b.space.Clone())
+			clones = append(clones, b.Space.Clone())
 		case 3: // another page replaces one
-			b.mapPage(0x602000, arch.Read|arch.Write)
+			b.MapPage(0x602000, arch.Read|arch.Write)
 		case 4: // a write to a page of a shared mapping
-			p := b.space.Get(0x603000).Page()
-			copy(b.ram.Bytes(p)[0xff8:], big[i:i+8])
-			b.ram.Written(p)
+			p := b.Space.Get(0x603000).Page()
+			copy(b.RAM.Bytes(p)[0xff8:], big[i:i+8])
+			b.RAM.Written(p)
 		case 5: // a return to an earlier state
-			b.space.Release()
-			b.space = clones[len(clones)-1].Clone()
-			b.cpu.Load(b.ctx, b.space)
-			b.cpu.ForgetMemory()
+			b.Space.Release()
+			b.Space = clones[len(clones)-1].Clone()
+			b.CPU.Load(b.Ctx, b.Space)
+			b.CPU.ForgetMemory()
 		case 6:
-			b.space.Unmap(0x601000, 0x602000)
-			b.space.FillZero(0x601000, 0x602000, arch.Read|arch.Write)
+			b.Space.Unmap(0x601000, 0x602000)
+			b.Space.FillZero(0x601000, 0x602000, arch.Read|arch.Write)
 		case 7:
-			b.space.WriteAt(big[:arch.PageSize], 0x601000)
-			b.space.WriteAt(big[100:300], 0x601000-100)
+			b.Space.WriteAt(big[:arch.PageSize], 0x601000)
+			b.Space.WriteAt(big[100:300], 0x601000-100)
 		}
 	}
-	if m.counts[memlog.Copy] == 0 || m.counts[memlog.Kernel] == 0 || m.counts[memlog.Content] == 0 {
-		t.Errorf("%v entries of each kind", m.counts)
+	if m.Counts[memlog.Copy] == 0 || m.Counts[memlog.Kernel] == 0 || m.Counts[memlog.Content] == 0 {
+		t.Errorf("%v entries of each kind", m.Counts)
 	}
 }
 
 // hexAt returns the value at an address in hexadecimal.
 func (b *bench) hexAt(at arch.Addr) string {
 	var v [8]byte
-	b.space.ReadAt(v[:], at)
+	b.Space.ReadAt(v[:], at)
 	return fmt.Sprintf("% x", reverseBytes(v))
 }
 
@@ -234,14 +234,14 @@ func reverseBytes(v [8]byte) [8]byte {
 
 // incrementLines returns the log of the two increments of TestMemoryLogOfTheKernel after they were
 // executed.
-func (m *memoryLog) incrementLines() string {
+func (b *bench) incrementLines() string {
 	var all strings.Builder
 	for _, at := range []arch.Addr{0x600010, 0x602010} {
 		var v [8]byte
-		m.space.ReadAt(v[:], at)
+		b.Space.ReadAt(v[:], at)
 		after := binary.LittleEndian.Uint64(v[:])
 		binary.LittleEndian.PutUint64(v[:], after-1)
-		fmt.Fprintf(&all, "\nL %x % x\nS %x %s", uint64(at), reverseBytes(v), uint64(at), m.hexAt(at))
+		fmt.Fprintf(&all, "\nL %x % x\nS %x %s", uint64(at), reverseBytes(v), uint64(at), b.hexAt(at))
 	}
 	return all.String()
 }
@@ -263,16 +263,16 @@ func testMemoryLogSelects(t tester) {
 		{memlog.Filter{Code: []memlog.Range{{Start: codeBase + 11, End: codeBase + 12}}}, "L 600008 00 00 00 00 00 00 00 00"},
 		{memlog.Filter{Data: []memlog.Range{{Start: 0x700000, End: 0x800000}}}, ""},
 	} {
-		m := newBench(t, source).logMemory(c.filter)
-		m.runToStop(arch.Limit{})
-		m.expectAccesses(c.want)
+		m := newBench(t, source).LogMemory(c.filter)
+		m.RunToStop(arch.Limit{})
+		m.ExpectAccesses(c.want)
 	}
-	m := newBench(t, source).logMemory(memlog.Filter{Partial: true})
-	m.cpu.MuteMemory(true)
-	m.runToStop(arch.Limit{Instructions: 4, Exact: true})
-	m.cpu.MuteMemory(false)
-	m.runToStop(arch.Limit{})
-	m.expectAccesses("S 60000c 00 00 00 00\nL 60000f 00 00 00 00 00 00 00 00")
+	m := newBench(t, source).LogMemory(memlog.Filter{Partial: true})
+	m.CPU.MuteMemory(true)
+	m.RunToStop(arch.Limit{Instructions: 4, Exact: true})
+	m.CPU.MuteMemory(false)
+	m.RunToStop(arch.Limit{})
+	m.ExpectAccesses("S 60000c 00 00 00 00\nL 60000f 00 00 00 00 00 00 00 00")
 }
 
 // TestMemoryLogCountsBranches checks the position of an access among the branches.
@@ -295,11 +295,11 @@ func testMemoryLogCountsBranches(t tester) {
 		rep stosb
 	2:	syscall
 	f:	ret`)
-	m := b.logMemory(memlog.Filter{})
-	s := b.cpu.Run(arch.Limit{})
-	b.cpu.SwapMemory(m.buffer)
+	m := b.LogMemory(memlog.Filter{})
+	s := b.CPU.Run(arch.Limit{})
+	b.CPU.SwapMemory(m.Buffer)
 	var got []uint32
-	for _, e := range m.buffer.Entries() {
+	for _, e := range m.Buffer.Entries() {
 		if e.Kind == memlog.Load || e.Kind == memlog.Store {
 			got = append(got, e.Branches)
 		}
@@ -307,7 +307,7 @@ func testMemoryLogCountsBranches(t tester) {
 	if want := []uint32{0, 0, 1, 1, 1, 2, 2, 3, 4, 4, 4}; !slices.Equal(got, want) {
 		t.Errorf("branches before the accesses: %v, want %v", got, want)
 	}
-	if n := b.cpu.CountedBranches(); n != 4 || s.Repeated != 3 {
+	if n := b.CPU.CountedBranches(); n != 4 || s.Repeated != 3 {
 		t.Errorf("%d branches and %d repetitions, want 4 and 3", n, s.Repeated)
 	}
 }
@@ -328,13 +328,13 @@ func testMemoryLogOfRewrittenCode(t tester) {
 		.balign 64
 	f:	mov rax, [rbx]
 		ret`)
-	b.space.Protect(codeBase, codeBase+arch.PageSize, arch.Read|arch.Write|arch.Exec)
-	m := b.logMemory(memlog.Filter{})
-	if s := m.runToStop(arch.Limit{}); s.Reason != arch.StopSyscall {
+	b.Space.Protect(codeBase, codeBase+arch.PageSize, arch.Read|arch.Write|arch.Exec)
+	m := b.LogMemory(memlog.Filter{})
+	if s := m.RunToStop(arch.Limit{}); s.Reason != arch.StopSyscall {
 		t.Fatalf("%+v", s)
 	}
 	var kinds []string
-	for _, line := range m.lines {
+	for _, line := range m.Lines {
 		if f := strings.Fields(line); f[2] == "600000" {
 			kinds = append(kinds, f[1])
 		}

@@ -1,7 +1,6 @@
 package emu_test
 
 import (
-	"encoding/binary"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,130 +9,6 @@ import (
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/emu/memlog"
 )
-
-// memoryLog is the log of a bench, and a model of memory that follows it.
-type memoryLog struct {
-	*bench
-	buffer *memlog.Buffer
-	pages  map[uint64]*[arch.PageSize]byte
-	mapped map[arch.Addr]uint64
-	lines  []string // the accesses
-	counts map[memlog.Kind]int
-	part   bool // the log is incomplete for the model
-	// branches: the lines have the number of branches before the access.
-	branches bool
-}
-
-func (b *bench) logMemory(f memlog.Filter) *memoryLog {
-	b.Helper()
-	if err := b.cpu.LogMemory(f); err != nil {
-		b.Fatal(err)
-	}
-	m := &memoryLog{
-		bench: b, buffer: memlog.NewBuffer(), pages: map[uint64]*[arch.PageSize]byte{}, mapped: map[arch.Addr]uint64{},
-		counts: map[memlog.Kind]int{}, part: f.Partial || len(f.Code) > 0,
-	}
-	b.Cleanup(m.buffer.Close)
-	return m
-}
-
-// run runs until a stop other than a full log, and takes the log.
-func (m *memoryLog) runToStop(l arch.Limit) arch.Stop {
-	s := m.cpu.Run(l)
-	m.takeLog()
-	for s.Reason == arch.StopLog {
-		s = m.cpu.Resume()
-		m.takeLog()
-	}
-	return s
-}
-
-func (m *memoryLog) takeLog() {
-	m.cpu.SwapMemory(m.buffer)
-	entries := m.buffer.Entries()
-	for i := range entries {
-		e := &entries[i]
-		m.counts[e.Kind]++
-		switch e.Kind {
-		case memlog.Load, memlog.Store:
-			value := binary.LittleEndian.AppendUint64(nil, e.Value)
-			if e.Size > 8 {
-				value = binary.LittleEndian.AppendUint64(value, entries[i+1].Value)
-			}
-			m.addAccess(e, value[:e.Size])
-		case memlog.Map:
-			m.mapped[e.Addr] = e.PC
-		case memlog.Zero:
-			m.pages[e.PC] = &[arch.PageSize]byte{}
-		case memlog.Content:
-			m.pages[e.PC] = (*[arch.PageSize]byte)(m.buffer.Bytes(e))
-			copied := *m.pages[e.PC]
-			m.pages[e.PC] = &copied
-		case memlog.Copy:
-			copied := *m.pages[e.Value]
-			m.pages[e.PC] = &copied
-		case memlog.Kernel:
-			if e.Flags&memlog.FlagLater == 0 {
-				copy(m.pages[e.PC][e.Addr%arch.PageSize:], m.buffer.Bytes(e))
-			}
-		}
-	}
-}
-
-func (m *memoryLog) addAccess(e *memlog.Entry, value []byte) {
-	letter := "L"
-	if e.Kind == memlog.Store {
-		letter = "S"
-	}
-	if e.Flags&memlog.FlagAtomic != 0 {
-		letter += "a"
-	}
-	line := fmt.Sprintf("%x %s %x", e.PC, letter, e.Addr)
-	for _, b := range slices.Backward(value) {
-		line += fmt.Sprintf(" %02x", b)
-	}
-	if m.branches {
-		line += fmt.Sprintf(" after %d", e.Branches)
-	}
-	m.lines = append(m.lines, line)
-	if m.part {
-		return
-	}
-	for i, v := range value {
-		at := e.Addr + arch.Addr(i)
-		page, ok := m.mapped[at&^(arch.PageSize-1)]
-		if !ok || m.pages[page] == nil {
-			m.Fatalf("%s: nothing is known of the page at %#x", line, at)
-		}
-		b := &m.pages[page][at%arch.PageSize]
-		if e.Kind == memlog.Store {
-			*b = v
-		} else if *b != v {
-			m.Fatalf("%s: the model has %02x at %#x", line, *b, at)
-		}
-	}
-}
-
-// expectAccesses compares the accesses since the last call with lines of the form "L 600000 11 22":
-// the bytes of the value, highest first. The PCs must be those of instructions.
-func (m *memoryLog) expectAccesses(want string) {
-	m.Helper()
-	var got []string
-	for _, line := range m.lines {
-		_, rest, _ := strings.Cut(line, " ")
-		got = append(got, rest)
-	}
-	m.lines = nil
-	var wanted []string
-	for line := range strings.Lines(want) {
-		if line = strings.TrimSpace(line); line != "" {
-			wanted = append(wanted, line)
-		}
-	}
-	if !slices.Equal(got, wanted) {
-		m.Errorf("accesses:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(wanted, "\n"))
-	}
-}
 
 // TestMemoryLogHasOperands: the expected accesses are from the descriptions of the instructions in
 // the Intel SDM, volume 2.
@@ -205,14 +80,14 @@ func testMemoryLogHasOperands(t tester) {
 			t := tester{inner, t.open}
 			code := strings.Replace(c.code, "ret 8", "syscall", 1)
 			b := newBench(t, "mov rax, 0x1122334455667788\n mov rbx, 0x600000\n"+code+"\n syscall")
-			data := b.ram.Bytes(b.space.Get(dataBase).Page())[0x100:]
+			data := b.RAM.Bytes(b.Space.Get(dataBase).Page())[0x100:]
 			copy(data, []byte{0xf0, 0xd2, 0xe1, 0x80, 0xb4, 0xa5, 0x96, 0x87, 0x78, 0x69, 0x5a, 0x4b, 0x3c, 0x2d, 0x1e, 0x0f})
-			m := b.logMemory(memlog.Filter{})
-			m.runToStop(arch.Limit{})
+			m := b.LogMemory(memlog.Filter{})
+			m.RunToStop(arch.Limit{})
 			if strings.Contains(code, "call") {
-				c.want += "\nS 7f0ff8 " + m.lines[len(m.lines)-1][len("400000 S 7f0ff8 "):]
+				c.want += "\nS 7f0ff8 " + m.Lines[len(m.Lines)-1][len("400000 S 7f0ff8 "):]
 			}
-			m.expectAccesses(c.want)
+			m.ExpectAccesses(c.want)
 		})
 	}
 }
@@ -238,17 +113,17 @@ func testMemoryLogHasExactPCs(t tester) {
 		dec ecx
 		jnz again
 		syscall`)
-	m := b.logMemory(memlog.Filter{})
-	m.runToStop(arch.Limit{})
+	m := b.LogMemory(memlog.Filter{})
+	m.RunToStop(arch.Limit{})
 	// Offsets of the instructions, by the lengths that the assembler reports.
 	want := []int{0, 2, 5, 9, 14, 18, 18, 22, 26, 27, 27, 30}
-	for i, line := range m.lines {
+	for i, line := range m.Lines {
 		if pc := fmt.Sprintf("%x ", int(codeBase)+12+want[i%len(want)]); !strings.HasPrefix(line, pc) {
 			t.Fatalf("access %d is %q, want PC %s", i, line, pc)
 		}
 	}
-	if len(m.lines) != 50*len(want) {
-		t.Errorf("%d accesses, want %d", len(m.lines), 50*len(want))
+	if len(m.Lines) != 50*len(want) {
+		t.Errorf("%d accesses, want %d", len(m.Lines), 50*len(want))
 	}
 }
 
@@ -276,10 +151,10 @@ func testMemoryLogMovesNothing(t tester) {
 				b := newBench(t, source)
 				switch kind {
 				case 1:
-					b.logMemory(memlog.Filter{})
+					b.LogMemory(memlog.Filter{})
 				case 2:
-					b.logMemory(memlog.Filter{})
-					b.cpu.SetBreakpoints([]arch.Addr{codeBase + 1000, codeBase + 3001})
+					b.LogMemory(memlog.Filter{})
+					b.CPU.SetBreakpoints([]arch.Addr{codeBase + 1000, codeBase + 3001})
 				}
 				ends[kind] = b.endsOfRuns(l)
 			}
@@ -296,20 +171,20 @@ func (b *bench) endsOfRuns(l arch.Limit) (ends []string) {
 	spare := memlog.NewBuffer()
 	defer spare.Close()
 	for range 60 {
-		s := b.cpu.Run(l)
+		s := b.CPU.Run(l)
 		for {
 			switch s.Reason {
 			case arch.StopFault:
-				b.mapPage(s.Page, arch.Read|arch.Write)
+				b.MapPage(s.Page, arch.Read|arch.Write)
 			case arch.StopLog:
-				b.cpu.SwapMemory(spare)
+				b.CPU.SwapMemory(spare)
 			}
 			if s.Reason != arch.StopFault && s.Reason != arch.StopLog && s.Reason != arch.StopBreakpoint {
 				break
 			}
-			s = b.cpu.Resume()
+			s = b.CPU.Resume()
 		}
-		r := b.readRegs()
+		r := b.Regs()
 		ends = append(ends, fmt.Sprintf("%d at %#x after %d, %d", s.Reason, r.RIP, s.Instructions, s.Cycles))
 		if s.Reason == arch.StopSyscall {
 			break

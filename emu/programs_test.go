@@ -94,7 +94,7 @@ func newProgram(t tester, bin string) *bench {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	b.space.Unmap(0, 1<<40)
+	b.Space.Unmap(0, 1<<40)
 	for _, p := range f.Progs {
 		if p.Type != elf.PT_LOAD {
 			continue
@@ -111,19 +111,19 @@ func newProgram(t tester, bin string) *bench {
 			perm |= arch.Exec
 		}
 		for at := p.Vaddr &^ (arch.PageSize - 1); at < p.Vaddr+p.Memsz; at += arch.PageSize {
-			page, _ := b.ram.Alloc()
-			b.space.Set(arch.Addr(at), mem.MakePTE(page, perm, false))
-			for i := range b.ram.Bytes(page) {
+			page, _ := b.RAM.Alloc()
+			b.Space.Set(arch.Addr(at), mem.MakePTE(page, perm, false))
+			for i := range b.RAM.Bytes(page) {
 				if k := at + uint64(i) - p.Vaddr; k < p.Memsz {
-					b.ram.Bytes(page)[i] = data[k]
+					b.RAM.Bytes(page)[i] = data[k]
 				}
 			}
 		}
 	}
 	for i := range arch.Addr(4) {
-		b.mapPage(0x7fff_0000+i*arch.PageSize, arch.Read|arch.Write)
+		b.MapPage(0x7fff_0000+i*arch.PageSize, arch.Read|arch.Write)
 	}
-	b.changeRegs(func(r *arch.Regs) { *r = arch.Regs{RIP: f.Entry, RFLAGS: 0x202}; r.GPR[arch.RSP] = 0x7fff_3000 })
+	b.ChangeRegs(func(r *arch.Regs) { *r = arch.Regs{RIP: f.Entry, RFLAGS: 0x202}; r.GPR[arch.RSP] = 0x7fff_3000 })
 	return b
 }
 
@@ -141,16 +141,16 @@ func runProgram(t tester, bin string, limit arch.Limit, timed, counts bool) (l l
 	b := newProgram(t, bin)
 	var err error
 	if counts {
-		err = b.cpu.CountBranches()
-	} else if err = b.cpu.LogBranches(timed); err == nil {
-		err = b.cpu.LogInstructions()
+		err = b.CPU.CountBranches()
+	} else if err = b.CPU.LogBranches(timed); err == nil {
+		err = b.CPU.LogInstructions()
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	l.code = map[arch.Addr]byte{}
 	for len(l.stops) == 0 || l.stops[len(l.stops)-1].Reason != arch.StopSyscall {
-		s := b.cpu.Run(limit)
+		s := b.CPU.Run(limit)
 		l.stops = append(l.stops, arch.Stop{Reason: s.Reason, Instructions: s.Instructions, Cycles: s.Cycles, Repeated: s.Repeated})
 		if s.Reason != arch.StopBudget && s.Reason != arch.StopSyscall {
 			t.Fatalf("%+v", s)
@@ -158,13 +158,13 @@ func runProgram(t tester, bin string, limit arch.Limit, timed, counts bool) (l l
 		if counts {
 			continue
 		}
-		pcs, err := b.cpu.TakeInstructions(s.Instructions - s.Repeated)
+		pcs, err := b.CPU.TakeInstructions(s.Instructions - s.Repeated)
 		if err != nil {
 			t.Fatal(err)
 		}
 		l.instructions = append(l.instructions, pcs...)
-		l.words = append(l.words, b.cpu.Branches()...)
-		for c := range b.cpu.Code {
+		l.words = append(l.words, b.CPU.Branches()...)
+		for c := range b.CPU.Code {
 			for i, v := range c.Bytes {
 				l.code[c.PC+arch.Addr(i)] = v
 			}
@@ -174,9 +174,9 @@ func runProgram(t tester, bin string, limit arch.Limit, timed, counts bool) (l l
 				t.Fatalf("the code at %#x is not in the log", pc)
 			}
 		}
-		b.cpu.Drained()
+		b.CPU.Drained()
 	}
-	l.branches = b.cpu.CountedBranches()
+	l.branches = b.CPU.CountedBranches()
 	return l
 }
 
@@ -234,12 +234,12 @@ func TestMemoryLogOfPrograms(t *testing.T) {
 			var all [2][]string
 			for i, e := range engines {
 				b := newProgram(tester{t, e.open}, bin)
-				m := b.logMemory(memlog.Filter{})
-				m.branches = true
+				m := b.LogMemory(memlog.Filter{})
+				m.Branches = true
 				for s := (arch.Stop{}); s.Reason != arch.StopSyscall; {
-					s = m.runToStop(limit)
+					s = m.RunToStop(limit)
 				}
-				all[i] = m.lines
+				all[i] = m.Lines
 			}
 			for k := range min(len(all[0]), len(all[1])) {
 				if all[0][k] != all[1][k] {

@@ -78,16 +78,16 @@ func (c *compressor) addRun(words []emu.BranchWord) {
 
 // runInPieces logs the branches of runs up to a system call.
 func runInPieces(b *bench, limit arch.Limit, compress bool, take func([]emu.BranchWord)) (compressed bool, branches uint64) {
-	if err := b.cpu.LogBranches(false); err != nil {
+	if err := b.CPU.LogBranches(false); err != nil {
 		b.Fatal(err)
 	}
-	compressed = compress && b.cpu.CompressReturns()
+	compressed = compress && b.CPU.CompressReturns()
 	for {
-		s := b.cpu.Run(limit)
-		take(b.cpu.Branches())
-		b.cpu.Drained()
+		s := b.CPU.Run(limit)
+		take(b.CPU.Branches())
+		b.CPU.Drained()
 		if s.Reason == arch.StopSyscall {
-			return compressed, b.cpu.CountedBranches()
+			return compressed, b.CPU.CountedBranches()
 		} else if s.Reason != arch.StopBudget {
 			b.Fatalf("%+v", s)
 		}

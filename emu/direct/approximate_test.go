@@ -91,12 +91,12 @@ func TestFarBranches(t *testing.T) {
 		pushfq
 		pop rdx
 		syscall`)
-	s := b.cpu.Run(arch.Limit{})
-	if r := b.regs(); s.Reason != arch.StopSyscall || r.GPR[arch.RBX] != 0x33 || r.GPR[arch.RCX] != 0x2b || r.GPR[arch.RDX]&0x202 != 0x202 {
+	s := b.CPU.Run(arch.Limit{})
+	if r := b.Regs(); s.Reason != arch.StopSyscall || r.GPR[arch.RBX] != 0x33 || r.GPR[arch.RCX] != 0x2b || r.GPR[arch.RDX]&0x202 != 0x202 {
 		t.Errorf("%+v, cs %#x, ss %#x, flags %#x", s, r.GPR[arch.RBX], r.GPR[arch.RCX], r.GPR[arch.RDX])
 	}
 	b = newBench(t, "push 0x10\n lea rax, [rip]\n push rax\n retfq")
-	if s := b.cpu.Run(arch.Limit{}); s.Reason != arch.StopException || s.Vector != 13 {
+	if s := b.CPU.Run(arch.Limit{}); s.Reason != arch.StopException || s.Vector != 13 {
 		t.Errorf("a return to the kernel's segment: %+v", s)
 	}
 }

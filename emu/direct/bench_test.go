@@ -146,19 +146,19 @@ func runKernel(b *testing.B, code string, prepare, drain func(*CPU)) (took time.
 	}
 	m := newBenchIn(b, ram, code+"\nsyscall")
 	for at := arch.Addr(4 * arch.PageSize); at < kernelData; at += arch.PageSize {
-		m.mapPage(dataBase+at, arch.Read|arch.Write)
+		m.MapPage(dataBase+at, arch.Read|arch.Write)
 	}
-	m.mapPage(0x7fff_0000, arch.Read|arch.Write)
-	m.setRegs(func(r *arch.Regs) { r.GPR[arch.RSP] = 0x7fff_1000 })
-	prepare(m.cpu)
+	m.MapPage(0x7fff_0000, arch.Read|arch.Write)
+	m.ChangeRegs(func(r *arch.Regs) { r.GPR[arch.RSP] = 0x7fff_1000 })
+	prepare(m.CPU)
 	begin := processorTime()
 	for {
-		s := m.cpu.Run(arch.Limit{Instructions: 200_000})
+		s := m.CPU.Run(arch.Limit{Instructions: 200_000})
 		for s.Reason == arch.StopLog {
-			drain(m.cpu)
-			s = m.cpu.Resume()
+			drain(m.CPU)
+			s = m.CPU.Resume()
 		}
-		drain(m.cpu)
+		drain(m.CPU)
 		instructions += s.Instructions
 		if s.Reason == arch.StopSyscall {
 			return processorTime() - begin, instructions

@@ -9,11 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/emu/mem"
 	"github.com/heddle-dmt/heddle/internal/testsize"
+	"golang.org/x/sys/unix"
 )
 
 // allowWrites makes the code pages of the subject writable.
@@ -137,18 +136,18 @@ func TestSignals(t *testing.T) {
 		syscall`
 	b := newBench(t, source)
 	run := func(stack uint64) arch.Regs {
-		b.setRegs(func(r *arch.Regs) {
+		b.ChangeRegs(func(r *arch.Regs) {
 			*r = arch.Regs{RIP: uint64(codeBase), RFLAGS: 0x202}
 			r.GPR[arch.R12], r.GPR[arch.RDI] = stack, uint64(dataBase)
 		})
-		clear(b.ram.Bytes(b.space.Get(dataBase).Page()))
+		clear(b.RAM.Bytes(b.Space.Get(dataBase).Page()))
 		for {
-			s := b.cpu.Run(arch.Limit{Instructions: 100_000})
+			s := b.CPU.Run(arch.Limit{Instructions: 100_000})
 			switch s.Reason {
 			case arch.StopSyscall:
-				return b.regs()
+				return b.Regs()
 			case arch.StopFault: // the load: every time
-				b.setRegs(func(r *arch.Regs) { r.RIP += 8 })
+				b.ChangeRegs(func(r *arch.Regs) { r.RIP += 8 })
 			case arch.StopBudget:
 			default:
 				t.Fatalf("%+v", s)

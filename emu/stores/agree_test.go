@@ -105,13 +105,13 @@ func (b *bench) observe(s arch.Stop) state {
 	const carry, zero, trap, direction = 0x1, 0x40, 0x100, 0x400
 	memory := b.readBytes(dataBase, 4*arch.PageSize)
 	clear(memory[imagesAt-dataBase:][:imagesSize])
-	o := state{stop: s, regs: b.readRegs(), memory: string(memory)}
+	o := state{stop: s, regs: b.Regs(), memory: string(memory)}
 	o.regs.RFLAGS &= carry | zero | trap | direction
 	o.stop.Repeated, o.stop.Access, o.stop.Kind, o.stop.Page = 0, 0, 0, 0
 	if s.Reason != arch.StopException {
 		o.stop.Vector = 0
 	}
-	if in, ok := b.cpu.Interrupted(); ok && s.Reason == arch.StopBudget {
+	if in, ok := b.CPU.Interrupted(); ok && s.Reason == arch.StopBudget {
 		in.Branches = 0
 		in.Saved.RFLAGS &= carry | zero | trap | direction
 		o.inside = in
@@ -165,14 +165,14 @@ func TestEnginesStopInsideAlike(t *testing.T) {
 		for _, e := range engines {
 			b := e.newBench(t, code)
 			if buffered {
-				bb, err := b.cpu.BufferStores(capacity)
+				bb, err := b.CPU.BufferStores(capacity)
 				if err != nil {
 					t.Fatal(err)
 				}
 				buffers = append(buffers, bb)
 			}
 			b.fill(seed)
-			b.changeRegs(func(r *arch.Regs) { r.GPR[arch.RSP] -= 1024 - 3 })
+			b.ChangeRegs(func(r *arch.Regs) { r.GPR[arch.RSP] -= 1024 - 3 })
 			benches = append(benches, b)
 		}
 		stores := make([][]emu.Store, len(benches))
@@ -185,17 +185,17 @@ func TestEnginesStopInsideAlike(t *testing.T) {
 				if buffered {
 					// The first stores are committed.
 					for n := 0; n < commits && len(stores[i]) > 0; n++ {
-						b.space.WriteAt(stores[i][0].Data[:stores[i][0].Size], stores[i][0].Addr)
+						b.Space.WriteAt(stores[i][0].Data[:stores[i][0].Size], stores[i][0].Addr)
 						stores[i] = stores[i][1:]
 					}
 					buffers[i].Apply(stores[i])
 				}
 				own := l
 				if from != nil {
-					in, _ := b.cpu.Interrupted()
+					in, _ := b.CPU.Interrupted()
 					own.From = &in
 				}
-				s := b.cpu.Run(own)
+				s := b.CPU.Run(own)
 				if buffered {
 					stores[i] = buffers[i].Withdraw(nil)
 				}
@@ -241,16 +241,16 @@ func TestEnginesKeepPagesAlike(t *testing.T) {
 		var contexts [][]arch.Context
 		for _, e := range engines {
 			b := e.newBench(t, code.String())
-			p, err := b.cpu.UsePrivatePages()
+			p, err := b.CPU.UsePrivatePages()
 			if err != nil {
 				t.Fatal(err)
 			}
 			b.fill(seed)
 			var all []arch.Context
 			for k := range 3 {
-				x := b.cpu.NewContext()
-				b.cpu.Load(x, b.space)
-				b.changeRegs(func(r *arch.Regs) {
+				x := b.CPU.NewContext()
+				b.CPU.Load(x, b.Space)
+				b.ChangeRegs(func(r *arch.Regs) {
 					r.RIP = uint64(codeBase) + uint64(0x1000*k)
 					r.GPR[arch.RSP] = uint64(stackBase) + 4096 - 512*uint64(k)
 				})
@@ -267,15 +267,15 @@ func TestEnginesKeepPagesAlike(t *testing.T) {
 			drain := r.IntN(12)
 			var states []state
 			for i, b := range benches {
-				b.cpu.Load(contexts[i][k], b.space)
+				b.CPU.Load(contexts[i][k], b.Space)
 				private[i].Begin(arch.CoreID(k), arch.ThreadID(10+k))
 				own := l
 				own.From = from[i][k]
-				s := b.cpu.Run(own)
+				s := b.CPU.Run(own)
 				drains := private[i].End()
 				from[i][k] = nil
 				o := b.observe(s)
-				if in, ok := b.cpu.Interrupted(); ok && s.Reason == arch.StopBudget {
+				if in, ok := b.CPU.Interrupted(); ok && s.Reason == arch.StopBudget {
 					from[i][k] = &in
 				}
 				for core := range 3 {

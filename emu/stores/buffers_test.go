@@ -7,18 +7,17 @@ import (
 	"testing"
 	"unsafe"
 
-	"pgregory.net/rapid"
-
 	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/emu/mem"
+	"pgregory.net/rapid"
 )
 
 // newBuffered makes a bench whose stores are buffered.
 func newBuffered(t testing.TB, e engine, capacity int, source string) (*bench, emu.Buffers) {
 	t.Helper()
 	b := e.newBench(t, source)
-	buffers, err := b.cpu.BufferStores(capacity)
+	buffers, err := b.CPU.BufferStores(capacity)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,14 +26,14 @@ func newBuffered(t testing.TB, e engine, capacity int, source string) (*bench, e
 
 func (b *bench) readBytes(at arch.Addr, n int) []byte {
 	out := make([]byte, n)
-	if done, fault := b.space.ReadAt(out, at); done != n {
+	if done, fault := b.Space.ReadAt(out, at); done != n {
 		b.Fatalf("%#x cannot be read: %v", at, fault)
 	}
 	return out
 }
 
 func (b *bench) runExactly(n uint64) arch.Stop {
-	return b.cpu.Run(arch.Limit{Instructions: n, Exact: true, Pass: true})
+	return b.CPU.Run(arch.Limit{Instructions: n, Exact: true, Pass: true})
 }
 
 // splitByLines divides a store into parts that lie in one cache line each.
@@ -67,11 +66,11 @@ func testStoresWait(t *testing.T, e engine) {
 		mov rcx, [0x600ffd]
 		syscall`)
 	for range 2 { // the second time the pages are in the engine's cache
-		b.changeRegs(func(r *arch.Regs) { r.RIP = uint64(codeBase) })
+		b.ChangeRegs(func(r *arch.Regs) { r.RIP = uint64(codeBase) })
 		before := b.readBytes(dataBase, 2*arch.PageSize)
 		buffers.Apply(nil)
-		b.expectStop(b.runExactly(10), arch.StopBudget, b.readRegs().RIP, 10)
-		if r := b.readRegs(); r.GPR[arch.RBX] != 0x0000_0055_6677_8888 || r.GPR[arch.RCX] != 0x5566_7788_1122_3344 {
+		b.ExpectStop(b.runExactly(10), arch.StopBudget, b.Regs().RIP, 10)
+		if r := b.Regs(); r.GPR[arch.RBX] != 0x0000_0055_6677_8888 || r.GPR[arch.RCX] != 0x5566_7788_1122_3344 {
 			t.Errorf("the core loads %#x and %#x", r.GPR[arch.RBX], r.GPR[arch.RCX])
 		}
 		stores := buffers.Withdraw(nil)
@@ -166,7 +165,7 @@ func testInstructionsThatDrain(t *testing.T, e engine) {
 	} {
 		b, buffers := newBuffered(t, e, 0, "mov [0x600000], eax\n"+c.between+"\nmov [0x600008], eax\nsyscall")
 		buffers.Apply(nil)
-		if s := b.cpu.Run(arch.Limit{}); s.Reason != arch.StopSyscall {
+		if s := b.CPU.Run(arch.Limit{}); s.Reason != arch.StopSyscall {
 			t.Fatalf("%s: stopped for reason %d", c.between, s.Reason)
 		}
 		stores := buffers.Withdraw(nil)
@@ -185,7 +184,7 @@ func TestRepeatedStores(t *testing.T) { onEngines(t, testRepeatedStores) }
 func testRepeatedStores(t *testing.T, e engine) {
 	b, buffers := newBuffered(t, e, 0, "mov edi, 0x600ffe\nmov ecx, 4\nmov eax, 7\nrep stosb\nsyscall")
 	buffers.Apply(nil)
-	b.cpu.Run(arch.Limit{})
+	b.CPU.Run(arch.Limit{})
 	if got, want := fmt.Sprint(buffers.Withdraw(nil)), "[0x600ffe=07 0x600fff=07 0x601000=07 0x601001=07]"; got != want {
 		t.Errorf("stores %s, want %s", got, want)
 	}
@@ -199,15 +198,15 @@ func testFaultingStoresDoNotWait(t *testing.T, e engine) {
 	for _, at := range []arch.Addr{dataBase + 4*arch.PageSize, dataBase + 4*arch.PageSize - 3} {
 		b, buffers := newBuffered(t, e, 0, fmt.Sprintf("mov rax, -1\nmov [%d], rax\nsyscall", at))
 		buffers.Apply(nil)
-		if s := b.cpu.Run(arch.Limit{}); s.Reason != arch.StopFault {
+		if s := b.CPU.Run(arch.Limit{}); s.Reason != arch.StopFault {
 			t.Fatalf("%#x: stopped for reason %d", uint64(at), s.Reason)
 		}
 		if stores := buffers.Withdraw(nil); len(stores) != 0 {
 			t.Errorf("%#x: %v wait, and nothing was stored", uint64(at), stores)
 		}
 		buffers.Apply(nil)
-		b.mapPage(dataBase+4*arch.PageSize, arch.Read|arch.Write)
-		if s := b.cpu.Resume(); s.Reason != arch.StopSyscall {
+		b.MapPage(dataBase+4*arch.PageSize, arch.Read|arch.Write)
+		if s := b.CPU.Resume(); s.Reason != arch.StopSyscall {
 			t.Fatalf("%#x: stopped for reason %d", uint64(at), s.Reason)
 		}
 		if got, want := fmt.Sprint(buffers.Withdraw(nil)), fmt.Sprint(splitByLines(at, bytes.Repeat([]byte{0xff}, 8))); got != want {
@@ -223,10 +222,10 @@ func TestStoresAcrossUntouchedPages(t *testing.T) { onEngines(t, testStoresAcros
 func testStoresAcrossUntouchedPages(t *testing.T, e engine) {
 	const at arch.Addr = 0x700000
 	b, buffers := newBuffered(t, e, 0, fmt.Sprintf("mov rax, 0x0807060504030201\nmov [%d], rax\nmov rbx, [%d]\nsyscall", at+arch.PageSize-3, at+arch.PageSize))
-	b.space.FillZero(at, at+2*arch.PageSize, arch.Read|arch.Write)
+	b.Space.FillZero(at, at+2*arch.PageSize, arch.Read|arch.Write)
 	buffers.Apply(nil)
-	b.cpu.Run(arch.Limit{})
-	if got := b.readRegs().GPR[arch.RBX]; got != 0x0807060504 {
+	b.CPU.Run(arch.Limit{})
+	if got := b.Regs().GPR[arch.RBX]; got != 0x0807060504 {
 		t.Errorf("the core loads %#x", got)
 	}
 	if got, want := fmt.Sprint(buffers.Withdraw(nil)), "[0x700ffd=010203 0x701000=0405060708]"; got != want {
@@ -242,15 +241,15 @@ func TestStoresByTwoAddresses(t *testing.T) { onEngines(t, testStoresByTwoAddres
 
 func testStoresByTwoAddresses(t *testing.T, e engine) {
 	b, buffers := newBuffered(t, e, 0, "mov eax, 5\nmov [0x600000], al\nmov [0x610000], al\nmov [0x600001], al\nmov bl, [0x610001]\nmov [0x610002], bl\nsyscall")
-	p := b.space.Get(dataBase).Page()
-	b.ram.Ref(p)
-	b.space.Set(dataBase, mem.MakePTE(p, arch.Read|arch.Write, true))
-	b.ram.Ref(p)
-	b.space.Set(0x610000, mem.MakePTE(p, arch.Read|arch.Write, true))
+	p := b.Space.Get(dataBase).Page()
+	b.RAM.Ref(p)
+	b.Space.Set(dataBase, mem.MakePTE(p, arch.Read|arch.Write, true))
+	b.RAM.Ref(p)
+	b.Space.Set(0x610000, mem.MakePTE(p, arch.Read|arch.Write, true))
 	buffers.Apply(nil)
-	b.cpu.Run(arch.Limit{})
+	b.CPU.Run(arch.Limit{})
 	for i, s := range buffers.Withdraw(nil) {
-		if want := []arch.Addr{0, 0, 1, 2}[i]; s.Addr%arch.PageSize != want || s.Data[0] != 5 || b.space.Get(s.Addr).Page() != p {
+		if want := []arch.Addr{0, 0, 1, 2}[i]; s.Addr%arch.PageSize != want || s.Data[0] != 5 || b.Space.Get(s.Addr).Page() != p {
 			t.Errorf("store %d is %v, want 5 at offset %d of the page", i, s, want)
 		}
 	}

@@ -17,7 +17,7 @@ func (b *bench) writeNumber(at arch.Addr, v uint64, size int) {
 	b.Helper()
 	var text [8]byte
 	binary.LittleEndian.PutUint64(text[:], v)
-	if n, kind := b.space.WriteAt(text[:size], at); n != size {
+	if n, kind := b.Space.WriteAt(text[:size], at); n != size {
 		b.Fatalf("%#x cannot be written: %v", at, kind)
 	}
 }
@@ -32,10 +32,10 @@ func (b *bench) readNumber(at arch.Addr, size int) uint64 {
 // enterInstruction runs a number of instructions and then some accesses of the next one.
 func (b *bench) enterInstruction(instructions uint64, accesses uint8, from *arch.Interrupted) *arch.Interrupted {
 	b.Helper()
-	s := b.cpu.Run(arch.Limit{
+	s := b.CPU.Run(arch.Limit{
 		Instructions: instructions, Immediately: instructions == 0, Exact: true, Inside: arch.InsideAfter(accesses), From: from,
 	})
-	in, ok := b.cpu.Interrupted()
+	in, ok := b.CPU.Interrupted()
 	if s.Reason != arch.StopBudget || s.Instructions != instructions || s.Inside != accesses || !ok {
 		b.Fatalf("%+v, inside %v; want to be after %d accesses, %d instructions later", s, ok, accesses, instructions)
 	}
@@ -81,26 +81,26 @@ func testOthersActInsideInstructions(t *testing.T, e engine) {
 		if !strings.Contains(c.code, "movsq") {
 			before = 0
 		}
-		b.changeRegs(func(r *arch.Regs) { r.GPR[arch.RAX], r.GPR[arch.RCX] = 5, 0x33333333_33333333 })
+		b.ChangeRegs(func(r *arch.Regs) { r.GPR[arch.RAX], r.GPR[arch.RCX] = 5, 0x33333333_33333333 })
 		in := b.enterInstruction(before, c.accesses, nil)
 		if got := b.readNumber(c.mem, 8); got != c.between {
 			t.Errorf("%s: after %d accesses others see %#x, want %#x", c.code, c.accesses, got, c.between)
 		}
-		if !in.HasStored() && b.readRegs().GPR[arch.RAX] != 5 {
+		if !in.HasStored() && b.Regs().GPR[arch.RAX] != 5 {
 			t.Errorf("%s: a register has changed before the instruction was done", c.code)
 		}
 		if before, stored := in.Before(); stored && (before.RIP != uint64(in.PC) || before.GPR[arch.RAX] != 5) {
 			t.Errorf("%s: the registers before the instruction are %+v", c.code, before)
 		}
 		b.writeNumber(c.at, c.value, c.size)
-		s := b.cpu.Run(arch.Limit{From: in})
+		s := b.CPU.Run(arch.Limit{From: in})
 		if want := uint64(strings.Count(c.code, "\n")) + 2 - before; s.Reason != arch.StopSyscall || s.Instructions != want {
 			t.Errorf("%s: %+v, want %d instructions", c.code, s, want)
 		}
 		if got := b.readNumber(c.mem, 8); got != c.memory {
 			t.Errorf("%s: %#x in memory in the end, want %#x", c.code, got, c.memory)
 		}
-		if got := b.readRegs().GPR[arch.RAX]; got != c.rax && !strings.HasPrefix(c.code, "mov rax, [0x60003c]") {
+		if got := b.Regs().GPR[arch.RAX]; got != c.rax && !strings.HasPrefix(c.code, "mov rax, [0x60003c]") {
 			t.Errorf("%s: rax is %#x, want %#x", c.code, got, c.rax)
 		}
 	}
@@ -114,8 +114,8 @@ func testLoadAcrossLines(t *testing.T, e engine) {
 	b.writeNumber(dataBase+60, 0x1111111111111111, 8)
 	in := b.enterInstruction(0, 1, nil)
 	b.writeNumber(dataBase+60, 0x2222222222222222, 8)
-	b.cpu.Run(arch.Limit{From: in})
-	if got := b.readRegs().GPR[arch.RAX]; got != 0x2222222211111111 {
+	b.CPU.Run(arch.Limit{From: in})
+	if got := b.Regs().GPR[arch.RAX]; got != 0x2222222211111111 {
 		t.Errorf("loaded %#x, want 0x2222222211111111", got)
 	}
 	if got := b.readNumber(dataBase+60, 8); got != 0x2222222222222222 {
@@ -135,9 +135,9 @@ func testAtomicInstructionsHaveNoPlaceInside(t *testing.T, e engine) {
 	} {
 		b := e.newBench(t, code+"\nsyscall")
 		for choice := range uint32(8) {
-			b.changeRegs(func(r *arch.Regs) { r.RIP = uint64(codeBase) })
-			s := b.cpu.Run(arch.Limit{Immediately: true, Exact: true, Inside: arch.InsideByChance(choice)})
-			if _, inside := b.cpu.Interrupted(); inside || s.Inside != 0 || s.Instructions != 0 {
+			b.ChangeRegs(func(r *arch.Regs) { r.RIP = uint64(codeBase) })
+			s := b.CPU.Run(arch.Limit{Immediately: true, Exact: true, Inside: arch.InsideByChance(choice)})
+			if _, inside := b.CPU.Interrupted(); inside || s.Inside != 0 || s.Instructions != 0 {
 				t.Errorf("%s: %+v", code, s)
 			}
 		}
@@ -152,8 +152,8 @@ func TestInterruptedInstructionBeginsAnew(t *testing.T) {
 func testInterruptedInstructionBeginsAnew(t *testing.T, e engine) {
 	b := e.newBench(t, "inc dword ptr [0x600000]\nsyscall\nmov ebx, 3\nsyscall")
 	in := b.enterInstruction(0, 1, nil)
-	b.changeRegs(func(r *arch.Regs) { r.RIP = uint64(codeBase) + 9 })
-	if s := b.cpu.Run(arch.Limit{From: in}); s.Instructions != 2 || b.readRegs().GPR[arch.RBX] != 3 || b.readNumber(dataBase, 4) != 0 {
+	b.ChangeRegs(func(r *arch.Regs) { r.RIP = uint64(codeBase) + 9 })
+	if s := b.CPU.Run(arch.Limit{From: in}); s.Instructions != 2 || b.Regs().GPR[arch.RBX] != 3 || b.readNumber(dataBase, 4) != 0 {
 		t.Errorf("%+v, %d in memory", s, b.readNumber(dataBase, 4))
 	}
 }
@@ -188,17 +188,17 @@ func testInsideChangesNothing(t *testing.T, e engine) {
 			for at := range arch.Addr(64) {
 				b.writeNumber(dataBase+8*at, content.Uint64()>>content.IntN(60), 8)
 			}
-			b.changeRegs(func(r *arch.Regs) { r.GPR[arch.RSP] -= 256 })
+			b.ChangeRegs(func(r *arch.Regs) { r.GPR[arch.RSP] -= 256 })
 		}
 		whole := e.newBench(t, code+"syscall")
 		fill(whole)
-		want := whole.cpu.Run(arch.Limit{})
+		want := whole.CPU.Run(arch.Limit{})
 		for _, buffered := range []bool{false, true} {
 			b := e.newBench(t, code+"syscall")
 			var buffers emu.Buffers
 			if buffered {
 				var err error
-				if buffers, err = b.cpu.BufferStores(3); err != nil {
+				if buffers, err = b.CPU.BufferStores(3); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -217,24 +217,24 @@ func testInsideChangesNothing(t *testing.T, e engine) {
 				if buffered {
 					buffers.Apply(stores)
 				}
-				s := b.cpu.Run(l)
+				s := b.CPU.Run(l)
 				if buffered {
 					stores = buffers.Withdraw(nil)
 				}
 				reason, from = s.Reason, nil
 				instructions += s.Instructions
 				cycles += s.Cycles
-				if in, ok := b.cpu.Interrupted(); ok && reason == arch.StopBudget {
+				if in, ok := b.CPU.Interrupted(); ok && reason == arch.StopBudget {
 					from = &in
 					places[in.Done()]++
 				}
 			}
 			if buffered {
 				for _, s := range stores {
-					b.space.WriteAt(s.Data[:s.Size], s.Addr)
+					b.Space.WriteAt(s.Data[:s.Size], s.Addr)
 				}
 			}
-			wr, gr := whole.readRegs(), b.readRegs()
+			wr, gr := whole.Regs(), b.Regs()
 			const adjust = uint64(0x10) // undefined after shifts and BTS
 			wr.RFLAGS &^= adjust
 			gr.RFLAGS &^= adjust
@@ -277,12 +277,12 @@ func testStopsAfterInterruptedInstruction(t *testing.T, e engine) {
 		{"rep movsq", 1, codeBase, false, arch.StopSyscall, 5},
 	} {
 		b := e.newBench(t, c.code+"\nsyscall")
-		b.changeRegs(func(r *arch.Regs) {
+		b.ChangeRegs(func(r *arch.Regs) {
 			r.GPR[arch.RCX], r.GPR[arch.RSI], r.GPR[arch.RDI] = 3, uint64(dataBase), uint64(dataBase)+0x100
 		})
 		in := b.enterInstruction(0, c.accesses, nil)
-		b.cpu.SetBreakpoints([]arch.Addr{c.stopAt})
-		s := b.cpu.Run(arch.Limit{From: in, Pass: true, AtSync: c.sync})
+		b.CPU.SetBreakpoints([]arch.Addr{c.stopAt})
+		s := b.CPU.Run(arch.Limit{From: in, Pass: true, AtSync: c.sync})
 		if s.Reason != c.want || s.Instructions != c.count {
 			t.Errorf("%s, from inside after %d accesses: %v after %d instructions, want %v after %d", c.code, c.accesses, s.Reason, s.Instructions, c.want, c.count)
 		}

@@ -31,11 +31,11 @@ func newPrivateBench(t testing.TB, e engine, snippets map[string]string) *privat
 	}
 	v.bench = e.newBench(t, text.String())
 	var err error
-	if v.private, err = v.cpu.UsePrivatePages(); err != nil {
+	if v.private, err = v.CPU.UsePrivatePages(); err != nil {
 		t.Fatal(err)
 	}
 	for range 4 {
-		v.ctx = append(v.ctx, v.cpu.NewContext())
+		v.ctx = append(v.ctx, v.CPU.NewContext())
 	}
 	return v
 }
@@ -43,10 +43,10 @@ func newPrivateBench(t testing.TB, e engine, snippets map[string]string) *privat
 // beginRun runs a snippet on a core up to its SYSCALL or the first fault.
 func (v *privateBench) beginRun(core int, name string) arch.Stop {
 	v.Helper()
-	v.cpu.Load(v.ctx[core], v.space)
-	v.changeRegs(func(r *arch.Regs) { r.RIP, r.RFLAGS = uint64(v.at[name]), 0x202 })
+	v.CPU.Load(v.ctx[core], v.Space)
+	v.ChangeRegs(func(r *arch.Regs) { r.RIP, r.RFLAGS = uint64(v.at[name]), 0x202 })
 	v.private.Begin(arch.CoreID(core), arch.ThreadID(10+core))
-	return v.cpu.Run(arch.Limit{})
+	return v.CPU.Run(arch.Limit{})
 }
 
 // runSnippet runs a snippet on a core and returns its RAX. The core's buffer is not drained.
@@ -58,7 +58,7 @@ func (v *privateBench) runSnippet(core int, name string) uint64 {
 	if v.private.End() {
 		v.private.Drain(arch.CoreID(core))
 	}
-	return v.readRegs().GPR[arch.RAX]
+	return v.Regs().GPR[arch.RAX]
 }
 
 // sharePages brings the pages of data into the state after accesses of several threads.
@@ -206,8 +206,8 @@ func testFaultingStoresByPages(t *testing.T, e engine) {
 		v.private.End()
 	}
 	stop := v.beginRun(0, "store")
-	v.mapPage(0x604000, arch.Read|arch.Write)
-	if stop = v.cpu.Resume(); stop.Reason != arch.StopSyscall {
+	v.MapPage(0x604000, arch.Read|arch.Write)
+	if stop = v.CPU.Resume(); stop.Reason != arch.StopSyscall {
 		t.Fatalf("reason %d", stop.Reason)
 	}
 	v.private.End()
@@ -225,7 +225,7 @@ func testKernelStoresByPages(t *testing.T, e engine) {
 	v.runSnippet(0, "store")
 	v.expectValue("what the kernel reads", uint64(v.readBytes(dataBase+1, 1)[0]), 0)
 	v.expectWaiting(1)
-	v.space.WriteAt([]byte{3}, dataBase+2)
+	v.Space.WriteAt([]byte{3}, dataBase+2)
 	v.expectWaiting(0)
 	for core := range 3 {
 		v.expectValue("both stores", v.runSnippet(core, "load"), 0x30200)
@@ -240,9 +240,9 @@ func testSharedPagesAreStrong(t *testing.T, e engine) {
 	v := newPrivateBench(t, e, map[string]string{
 		"touch": touchAll, "store": "mov byte ptr [0x600000], 1\nmov byte ptr [0x603000], 2", "load": "mov al, [0x603000]\nmov ah, [0x600000]",
 	})
-	page := v.space.Get(0x603000).Page()
-	v.ram.Ref(page)
-	v.space.Set(0x603000, mem.MakePTE(page, arch.Read|arch.Write, true))
+	page := v.Space.Get(0x603000).Page()
+	v.RAM.Ref(page)
+	v.Space.Set(0x603000, mem.MakePTE(page, arch.Read|arch.Write, true))
 	v.sharePages()
 	for range 2 {
 		v.runSnippet(0, "store")
@@ -261,16 +261,16 @@ func testSavedPages(t *testing.T, e engine) {
 	})
 	v.sharePages()
 	v.runSnippet(0, "store")
-	used := v.ram.Used()
-	before, saved := v.space.Clone(), v.private.Save()
+	used := v.RAM.Used()
+	before, saved := v.Space.Clone(), v.private.Save()
 	v.runSnippet(0, "more")
 	v.runSnippet(1, "store")
 	v.expectWaiting(0, 1)
 	for range 2 {
 		live := before.Clone()
 		saved.Load(func(arch.ThreadID) *mem.Space { return live })
-		v.space.Release()
-		v.space = live
+		v.Space.Release()
+		v.Space = live
 		v.expectWaiting(1, 0)
 		v.expectValue("own", v.runSnippet(0, "load"), 1)
 		v.expectValue("others", v.runSnippet(1, "load"), 0)
@@ -281,7 +281,7 @@ func testSavedPages(t *testing.T, e engine) {
 	}
 	saved.Release()
 	before.Release()
-	if got := v.ram.Used(); got != used {
+	if got := v.RAM.Used(); got != used {
 		t.Errorf("%d pages are used, %d before", got, used)
 	}
 }
@@ -293,14 +293,14 @@ func testSpacesTakeWhatWaits(t *testing.T, e engine) {
 	v := newPrivateBench(t, e, map[string]string{"touch": touchAll, "store": "mov byte ptr [0x600000], 1"})
 	v.sharePages()
 	v.runSnippet(0, "store")
-	v.space.Unmap(dataBase, dataBase+arch.PageSize)
-	v.mapPage(dataBase, arch.Read|arch.Write)
+	v.Space.Unmap(dataBase, dataBase+arch.PageSize)
+	v.MapPage(dataBase, arch.Read|arch.Write)
 	v.private.Drain(0)
 	v.expectValue("a new page at the address", uint64(v.readBytes(dataBase, 1)[0]), 0)
 	v.sharePages()
 	v.runSnippet(0, "store")
 	v.expectWaiting(1)
-	v.space.Release()
+	v.Space.Release()
 	v.expectWaiting(0)
 }
 
@@ -308,7 +308,7 @@ func TestViewsAreAlone(t *testing.T) { onEngines(t, testViewsAreAlone) }
 
 func testViewsAreAlone(t *testing.T, e engine) {
 	b, _ := newBuffered(t, e, 0, "syscall")
-	if _, err := b.cpu.UsePrivatePages(); err == nil {
+	if _, err := b.CPU.UsePrivatePages(); err == nil {
 		t.Error("two engines for stores at once")
 	}
 }
@@ -321,7 +321,7 @@ func testDrainsIgnoreRights(t *testing.T, e engine) {
 	v := newPrivateBench(t, e, map[string]string{"touch": touchAll, "store": "mov byte ptr [0x600000], 1", "load": "mov eax, [0x600000]"})
 	v.sharePages()
 	v.runSnippet(0, "store")
-	v.space.Protect(dataBase, dataBase+arch.PageSize, arch.Read)
+	v.Space.Protect(dataBase, dataBase+arch.PageSize, arch.Read)
 	v.private.Drain(0)
 	v.expectValue("drained", v.runSnippet(1, "load"), 1)
 }
@@ -355,15 +355,15 @@ func testStoresAreFound(t *testing.T, e engine) {
 			"touch": touchAll + "\nmov al, [0x604000]", "contend": "mov byte ptr [0x600000], 1", "store": code,
 			"others": "movups xmm0, [0x604010]\nmovups [0x6007f0], xmm0\nmovups [0x600800], xmm0\nmovups [0x600810], xmm0",
 		})
-		v.mapPage(0x604000, arch.Read)
+		v.MapPage(0x604000, arch.Read)
 		around := bytes.Repeat([]byte{0xee}, 16)
-		copy(v.ram.Bytes(v.space.Get(0x604000).Page()), append([]byte{1, 2, 3, 4, 5, 6, 7, 8, 15: 0}, around...))
+		copy(v.RAM.Bytes(v.Space.Get(0x604000).Page()), append([]byte{1, 2, 3, 4, 5, 6, 7, 8, 15: 0}, around...))
 		v.sharePages()
 		v.runSnippet(0, "contend")
 		v.runSnippet(1, "contend")
 		v.private.Drain(1)
-		v.cpu.Load(v.ctx[0], v.space)
-		v.changeRegs(func(r *arch.Regs) { r.FSBase = 0x600800 })
+		v.CPU.Load(v.ctx[0], v.Space)
+		v.ChangeRegs(func(r *arch.Regs) { r.FSBase = 0x600800 })
 		v.beginRun(0, "store")
 		v.private.End() // without the drain that a locked instruction requires
 		v.runSnippet(1, "others")

@@ -3,10 +3,9 @@ package stores_test
 import (
 	"testing"
 
-	"pgregory.net/rapid"
-
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/emu/mem"
+	"pgregory.net/rapid"
 )
 
 // viewModel is memory with views, as docs/dmt.md defines them: brute force, with a copy of all bytes.
@@ -44,8 +43,8 @@ func TestViews(t *testing.T) {
 			v.private.UseViews()
 			m := &viewModel{views: map[int]*viewCopy{}}
 			run := func(thread int, name string, at int, value byte) byte {
-				v.cpu.Load(v.ctx[thread], v.space)
-				v.changeRegs(func(r *arch.Regs) {
+				v.CPU.Load(v.ctx[thread], v.Space)
+				v.ChangeRegs(func(r *arch.Regs) {
 					r.RIP, r.RFLAGS = uint64(v.at[name]), 0x202
 					r.GPR[arch.RBX], r.GPR[arch.RAX] = uint64(dataBase)+uint64(at), uint64(value)
 				})
@@ -54,11 +53,11 @@ func TestViews(t *testing.T) {
 					core = arch.CoreID(1 + 7*thread) // more than the engine's cores
 				}
 				v.private.Begin(core, arch.ThreadID(10+thread))
-				if stop := v.cpu.Run(arch.Limit{}); stop.Reason != arch.StopSyscall {
+				if stop := v.CPU.Run(arch.Limit{}); stop.Reason != arch.StopSyscall {
 					r.Fatalf("%s stopped for reason %d", name, stop.Reason)
 				}
 				v.private.End()
-				return byte(v.readRegs().GPR[arch.RAX])
+				return byte(v.Regs().GPR[arch.RAX])
 			}
 			for range rapid.IntRange(1, 60).Draw(r, "steps") {
 				thread := rapid.IntRange(0, 3).Draw(r, "thread")
@@ -80,7 +79,7 @@ func TestViews(t *testing.T) {
 					}
 				case 4:
 					if m.views[thread] == nil {
-						v.private.View(core, arch.ThreadID(10+thread), v.space)
+						v.private.View(core, arch.ThreadID(10+thread), v.Space)
 						m.views[thread] = &viewCopy{m.shared, m.shared}
 					} else if value%8 == 0 {
 						v.private.Discard(core)
@@ -90,13 +89,13 @@ func TestViews(t *testing.T) {
 						m.commit(thread)
 					}
 				case 5:
-					if _, fault := v.space.WriteAt([]byte{value}, dataBase+arch.Addr(at)); fault != arch.NoFault {
+					if _, fault := v.Space.WriteAt([]byte{value}, dataBase+arch.Addr(at)); fault != arch.NoFault {
 						r.Fatal(fault)
 					}
 					m.shared[at] = value
 				case 6:
 					saved := v.private.Save()
-					saved.Load(func(arch.ThreadID) *mem.Space { return v.space })
+					saved.Load(func(arch.ThreadID) *mem.Space { return v.Space })
 					saved.Release()
 				}
 			}

@@ -33,12 +33,12 @@ func TestOperands(t *testing.T) {
 		{"bts [rbx], rdx", []arch.Operand{{Addr: data - 8, Size: 8, Write: true}}},
 	} {
 		b := newBench(t, c.source)
-		b.changeRegs(func(r *arch.Regs) {
+		b.ChangeRegs(func(r *arch.Regs) {
 			r.GPR[arch.RBX], r.GPR[arch.RCX], r.GPR[arch.RDX] = uint64(data), 5, ^uint64(0)
 			r.GPR[arch.RSI], r.GPR[arch.RDI], r.GPR[arch.RSP] = uint64(data), uint64(data+64), uint64(stack)
 			r.FSBase = uint64(data + 0x1000)
 		})
-		got := b.cpu.Operands()
+		got := b.CPU.Operands()
 		byAddr := func(x, y arch.Operand) int { return int(x.Addr) - int(y.Addr) }
 		slices.SortFunc(got, byAddr)
 		slices.SortFunc(c.want, byAddr)
@@ -52,18 +52,18 @@ func TestOperands(t *testing.T) {
 // leaving.
 func TestRepetitionIsOver(t *testing.T) {
 	b := newBench(t, "rep stosb\nnop")
-	b.changeRegs(func(r *arch.Regs) { r.GPR[arch.RCX], r.GPR[arch.RDI] = 2, uint64(dataBase) })
+	b.ChangeRegs(func(r *arch.Regs) { r.GPR[arch.RCX], r.GPR[arch.RDI] = 2, uint64(dataBase) })
 	for i, want := range []struct {
 		pc   arch.Addr
 		over bool
 	}{{codeBase, false}, {codeBase, true}, {codeBase + 2, false}} {
-		b.cpu.Run(arch.Limit{Most: 1})
-		if got := b.cpu.RepetitionIsOver(); got != want.over || b.cpu.PC() != want.pc {
-			t.Errorf("step %d: at %#x, over %v; want %#x, %v", i, b.cpu.PC(), got, want.pc, want.over)
+		b.CPU.Run(arch.Limit{Most: 1})
+		if got := b.CPU.RepetitionIsOver(); got != want.over || b.CPU.PC() != want.pc {
+			t.Errorf("step %d: at %#x, over %v; want %#x, %v", i, b.CPU.PC(), got, want.pc, want.over)
 		}
 	}
-	b.changeRegs(func(r *arch.Regs) { r.RIP, r.GPR[arch.RCX] = uint64(codeBase), 0 })
-	if len(b.cpu.Operands()) != 0 {
+	b.ChangeRegs(func(r *arch.Regs) { r.RIP, r.GPR[arch.RCX] = uint64(codeBase), 0 })
+	if len(b.CPU.Operands()) != 0 {
 		t.Error("an instruction without iterations accesses memory")
 	}
 }

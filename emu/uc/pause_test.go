@@ -7,12 +7,12 @@ import (
 	"slices"
 	"testing"
 
-	"pgregory.net/rapid"
-
 	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/emu/emutest"
 	"github.com/heddle-dmt/heddle/emu/mem"
 	"github.com/heddle-dmt/heddle/emu/memlog"
+	"pgregory.net/rapid"
 )
 
 // scope is a part of a test.
@@ -45,16 +45,16 @@ func newProgram(t testing.TB, code []byte, shared bool) *bench {
 		t.Cleanup(other.Close)
 	}
 	b := newBenchOf(t, rams[0], code)
-	b.space.Protect(codeBase, codeBase+2*arch.PageSize, arch.Read|arch.Write|arch.Exec)
+	b.Space.Protect(codeBase, codeBase+2*arch.PageSize, arch.Read|arch.Write|arch.Exec)
 	return b
 }
 
 // programState returns the whole state of the program.
 func (b *bench) programState() string {
 	data, code := make([]byte, 64), make([]byte, 2*arch.PageSize)
-	b.space.ReadAt(data, dataBase)
-	b.space.ReadAt(code, codeBase)
-	return fmt.Sprintf("%x %x %08x", b.readRegs(), data, crc32.ChecksumIEEE(code))
+	b.Space.ReadAt(data, dataBase)
+	b.Space.ReadAt(code, codeBase)
+	return fmt.Sprintf("%x %x %08x", b.Regs(), data, crc32.ChecksumIEEE(code))
 }
 
 // TestPauseEndsNoBlock expects PAUSE to be translated together with the code after it.
@@ -69,17 +69,17 @@ func TestPauseEndsNoBlock(t *testing.T) {
 		".fill 20, 2, 0x90f3",
 	} {
 		source := "mov ecx, 1000\n 1: inc rax\n" + pauses + "\n inc rbx\n dec ecx\n jnz 1b\n"
-		size := len(assemble(t, source))
+		size := len(emutest.Assemble(t, source))
 		b := newBench(t, source+"syscall")
-		if err := b.cpu.LogBranches(false); err != nil {
+		if err := b.CPU.LogBranches(false); err != nil {
 			t.Fatal(err)
 		}
-		s := b.cpu.Run(arch.Limit{})
-		if r := b.readRegs(); s.Reason != arch.StopSyscall || r.GPR[arch.RAX] != 1000 || r.GPR[arch.RBX] != 1000 {
+		s := b.CPU.Run(arch.Limit{})
+		if r := b.Regs(); s.Reason != arch.StopSyscall || r.GPR[arch.RAX] != 1000 || r.GPR[arch.RBX] != 1000 {
 			t.Fatalf("%q: reason %d, %d and %d rounds", pauses, s.Reason, r.GPR[arch.RAX], r.GPR[arch.RBX])
 		}
 		longest := 0
-		for c := range b.cpu.Code {
+		for c := range b.CPU.Code {
 			longest = max(longest, int(c.PC-codeBase)+len(c.Bytes))
 		}
 		if longest < size {
@@ -102,27 +102,27 @@ func TestPauseIsReadAsPause(t *testing.T) {
 		syscall`
 	for _, logs := range []bool{false, true} {
 		b := newBench(t, source)
-		var m *memoryLog
+		var m *emutest.MemoryLog[*CPU]
 		if logs {
-			m = b.logMemory(memlog.Filter{})
+			m = b.LogMemory(memlog.Filter{})
 		}
 		at := make([]byte, 8)
-		b.space.ReadAt(at, codeBase+arch.Addr(len(assemble(t, "lea rbx, [rip + 2f]\n mov ecx, 100\n mov rax, [rbx]\n add rdx, rax\n 2:"))))
+		b.Space.ReadAt(at, codeBase+arch.Addr(len(emutest.Assemble(t, "lea rbx, [rip + 2f]\n mov ecx, 100\n mov rax, [rbx]\n add rdx, rax\n 2:"))))
 		if at[0] != 0xf3 || at[1] != 0x90 {
 			t.Fatalf("bad test: % x", at)
 		}
 		var s arch.Stop
 		if logs {
-			s = m.runToStop(arch.Limit{})
+			s = m.RunToStop(arch.Limit{})
 		} else {
-			s = b.cpu.Run(arch.Limit{})
+			s = b.CPU.Run(arch.Limit{})
 		}
 		want := 200 * binary.LittleEndian.Uint64(at)
-		if s.Reason != arch.StopSyscall || b.readRegs().GPR[arch.RDX] != want || s.Instructions != 2+100*7+1 {
-			t.Errorf("logged %v: reason %d after %d instructions, sum %#x, want %#x", logs, s.Reason, s.Instructions, b.readRegs().GPR[arch.RDX], want)
+		if s.Reason != arch.StopSyscall || b.Regs().GPR[arch.RDX] != want || s.Instructions != 2+100*7+1 {
+			t.Errorf("logged %v: reason %d after %d instructions, sum %#x, want %#x", logs, s.Reason, s.Instructions, b.Regs().GPR[arch.RDX], want)
 		}
-		if logs && len(m.lines) != 200 {
-			t.Errorf("%d loads are logged, want 200", len(m.lines))
+		if logs && len(m.Lines) != 200 {
+			t.Errorf("%d loads are logged, want 200", len(m.Lines))
 		}
 	}
 }
@@ -137,9 +137,9 @@ func TestPauseInTwoPages(t *testing.T) {
 		dec ecx
 		jnz 2b
 		syscall`)
-	s := b.cpu.Run(arch.Limit{})
-	if s.Reason != arch.StopSyscall || s.Instructions != 2+100*4+1 || b.readRegs().GPR[arch.RAX] != 200 {
-		t.Errorf("reason %d after %d instructions, sum %d", s.Reason, s.Instructions, b.readRegs().GPR[arch.RAX])
+	s := b.CPU.Run(arch.Limit{})
+	if s.Reason != arch.StopSyscall || s.Instructions != 2+100*4+1 || b.Regs().GPR[arch.RAX] != 200 {
+		t.Errorf("reason %d after %d instructions, sum %d", s.Reason, s.Instructions, b.Regs().GPR[arch.RAX])
 	}
 }
 
@@ -147,17 +147,17 @@ func TestPauseInTwoPages(t *testing.T) {
 // the program reaches it.
 func TestPauseBeforeMissingPage(t *testing.T) {
 	b := newBench(t, ".org 4090\n inc eax\n inc ecx\n pause")
-	b.space.Unmap(codeBase+arch.PageSize, codeBase+2*arch.PageSize)
-	b.changeRegs(func(r *arch.Regs) { r.RIP = uint64(codeBase) + 4090 })
-	s := b.cpu.Run(arch.Limit{})
+	b.Space.Unmap(codeBase+arch.PageSize, codeBase+2*arch.PageSize)
+	b.ChangeRegs(func(r *arch.Regs) { r.RIP = uint64(codeBase) + 4090 })
+	s := b.CPU.Run(arch.Limit{})
 	for s.Reason == arch.StopFault && s.Ahead {
-		b.cpu.StepAhead()
-		s = b.cpu.Resume()
+		b.CPU.StepAhead()
+		s = b.CPU.Resume()
 	}
-	b.expectStop(s, arch.StopFault, uint64(codeBase)+arch.PageSize, 3)
-	b.mapPage(codeBase+arch.PageSize, arch.Read|arch.Exec)
-	copy(b.ram.Bytes(b.space.Get(codeBase+arch.PageSize).Page()), "\x0f\x05")
-	if s = b.cpu.Resume(); s.Reason != arch.StopSyscall || s.Instructions != 4 {
+	b.ExpectStop(s, arch.StopFault, uint64(codeBase)+arch.PageSize, 3)
+	b.MapPage(codeBase+arch.PageSize, arch.Read|arch.Exec)
+	copy(b.RAM.Bytes(b.Space.Get(codeBase+arch.PageSize).Page()), "\x0f\x05")
+	if s = b.CPU.Resume(); s.Reason != arch.StopSyscall || s.Instructions != 4 {
 		t.Errorf("reason %d after %d instructions, want a system call after 4", s.Reason, s.Instructions)
 	}
 }
@@ -175,17 +175,17 @@ func TestPauseInsideInstruction(t *testing.T) {
 		jnz 1b
 		jmp 2b
 		3: syscall`)
-	s := b.cpu.Run(arch.Limit{})
+	s := b.CPU.Run(arch.Limit{})
 	// The first two rounds find the initial rax, 0.
-	if want := uint64(98 * 0x90f390f3); s.Reason != arch.StopSyscall || b.readRegs().GPR[arch.RDX] != want {
-		t.Errorf("reason %d, sum %#x, want %#x", s.Reason, b.readRegs().GPR[arch.RDX], want)
+	if want := uint64(98 * 0x90f390f3); s.Reason != arch.StopSyscall || b.Regs().GPR[arch.RDX] != want {
+		t.Errorf("reason %d, sum %#x, want %#x", s.Reason, b.Regs().GPR[arch.RDX], want)
 	}
 }
 
 // TestPauseInSharedPages: spaces share a page of code, and one of them then replaces its PAUSE by
 // another instruction.
 func TestPauseInSharedPages(t *testing.T) {
-	b := newProgram(t, assemble(t, `mov ecx, 50
+	b := newProgram(t, emutest.Assemble(t, `mov ecx, 50
 		1: inc rbx
 		pause
 		inc rdx
@@ -194,22 +194,22 @@ func TestPauseInSharedPages(t *testing.T) {
 		syscall`), false)
 	run := func(space *mem.Space, twice uint64) {
 		t.Helper()
-		b.cpu.Load(b.ctx, space)
-		b.changeRegs(func(r *arch.Regs) { r.RIP, r.GPR[arch.RBX], r.GPR[arch.RDX] = uint64(codeBase), 0, 0 })
-		s := b.cpu.Run(arch.Limit{})
-		if r := b.readRegs(); s.Reason != arch.StopSyscall || s.Instructions != 2+5*50 || r.GPR[arch.RBX] != 50 || r.GPR[arch.RDX] != 50+twice*50 {
+		b.CPU.Load(b.Ctx, space)
+		b.ChangeRegs(func(r *arch.Regs) { r.RIP, r.GPR[arch.RBX], r.GPR[arch.RDX] = uint64(codeBase), 0, 0 })
+		s := b.CPU.Run(arch.Limit{})
+		if r := b.Regs(); s.Reason != arch.StopSyscall || s.Instructions != 2+5*50 || r.GPR[arch.RBX] != 50 || r.GPR[arch.RDX] != 50+twice*50 {
 			t.Fatalf("reason %d after %d instructions, %d and %d", s.Reason, s.Instructions, r.GPR[arch.RBX], r.GPR[arch.RDX])
 		}
 	}
-	run(b.space, 0)
-	other := b.space.Clone()
+	run(b.Space, 0)
+	other := b.Space.Clone()
 	run(other, 0)
 	other.WriteAt([]byte{0xff, 0xc2}, codeBase+8) // inc edx
 	for range 3 {
-		run(b.space, 0)
+		run(b.Space, 0)
 		run(other, 1)
 	}
-	third := b.space.Clone()
+	third := b.Space.Clone()
 	run(third, 0)
 	other.WriteAt([]byte{0xf3, 0x90}, codeBase+8)
 	run(other, 0)
@@ -219,19 +219,19 @@ func TestPauseInSharedPages(t *testing.T) {
 // TestPauseWithTrapFlag: a program that steps itself gets an exception after PAUSE.
 func TestPauseWithTrapFlag(t *testing.T) {
 	b := newBench(t, "1: inc rax\n pause\n pause\n inc rbx\n jmp 1b")
-	b.cpu.Run(arch.Limit{Instructions: 50})
+	b.CPU.Run(arch.Limit{Instructions: 50})
 	at := []uint64{3, 5, 7, 10, 0}
-	b.changeRegs(func(r *arch.Regs) { r.RIP, r.RFLAGS = uint64(codeBase), r.RFLAGS|0x100 })
+	b.ChangeRegs(func(r *arch.Regs) { r.RIP, r.RFLAGS = uint64(codeBase), r.RFLAGS|0x100 })
 	for i := range 20 {
 		for _, l := range []arch.Limit{{}, {Instructions: 1, Exact: true}} {
-			before := b.readRegs()
-			b.expectStop(b.cpu.Run(l), arch.StopException, uint64(codeBase)+at[i%5], 1)
-			if after := b.readRegs(); l.Exact {
+			before := b.Regs()
+			b.ExpectStop(b.CPU.Run(l), arch.StopException, uint64(codeBase)+at[i%5], 1)
+			if after := b.Regs(); l.Exact {
 				continue
 			} else if after.RFLAGS&0x100 == 0 {
 				t.Fatal("the flag is gone")
 			}
-			b.cpu.SetRegs(&before)
+			b.CPU.SetRegs(&before)
 		}
 	}
 }
@@ -345,20 +345,20 @@ func TestPauseMovesNothing(t *testing.T) {
 			part := &scope{TB: t}
 			defer part.runCleanups()
 			b := newProgram(part, code, shared)
-			var m *memoryLog
+			var m *emutest.MemoryLog[*CPU]
 			switch logs {
 			case "branches":
-				if err := b.cpu.LogBranches(false); err != nil {
+				if err := b.CPU.LogBranches(false); err != nil {
 					rt.Fatal(err)
 				}
 			case "memory":
-				m = b.logMemory(memlog.Filter{})
+				m = b.LogMemory(memlog.Filter{})
 			}
 			list := []arch.Addr{}
 			for _, at := range breaks {
 				list = append(list, codeBase+arch.Addr(at))
 			}
-			b.cpu.SetBreakpoints(list)
+			b.CPU.SetBreakpoints(list)
 			total := uint64(0)
 			var from *arch.Interrupted
 			for i := 0; ; i++ {
@@ -367,20 +367,20 @@ func TestPauseMovesNothing(t *testing.T) {
 				if each {
 					l.PauseAfter = 0
 				}
-				s := b.cpu.Run(l)
+				s := b.CPU.Run(l)
 				for s.Reason == arch.StopBreakpoint || s.Reason == arch.StopLog || s.Reason == arch.StopPause && s.Instructions < limits[i%len(limits)].PauseAfter {
 					if s.Reason == arch.StopBreakpoint {
-						r.stops = append(r.stops, fmt.Sprintf("breakpoint %#x after %d", b.readRegs().RIP, s.Instructions))
+						r.stops = append(r.stops, fmt.Sprintf("breakpoint %#x after %d", b.Regs().RIP, s.Instructions))
 					}
-					s = b.cpu.Resume()
+					s = b.CPU.Resume()
 				}
 				total += s.Instructions
-				r.stops = append(r.stops, fmt.Sprintf("%d: %d at %#x after %d, %d cycles, inside %d", i, s.Reason, b.readRegs().RIP, s.Instructions, s.Cycles, s.Inside))
+				r.stops = append(r.stops, fmt.Sprintf("%d: %d at %#x after %d, %d cycles, inside %d", i, s.Reason, b.Regs().RIP, s.Instructions, s.Cycles, s.Inside))
 				r.states = append(r.states, b.programState())
 				r.counts = append(r.counts, total)
 				r.inside = append(r.inside, s.Inside)
 				if from = nil; s.Inside > 0 {
-					in, _ := b.cpu.Interrupted()
+					in, _ := b.CPU.Interrupted()
 					from = &in
 				}
 				if s.Reason != arch.StopBudget && s.Reason != arch.StopPause && s.Reason != arch.StopSync {
@@ -388,10 +388,10 @@ func TestPauseMovesNothing(t *testing.T) {
 				}
 			}
 			if logs == "branches" {
-				r.log = flattenLog(b.cpu.Branches())
+				r.log = flattenLog(b.CPU.Branches())
 			} else if logs == "memory" {
-				m.takeLog()
-				r.log = m.lines
+				m.TakeLog()
+				r.log = m.Lines
 			}
 			return r
 		}
@@ -429,7 +429,7 @@ func BenchmarkSpin(b *testing.B) {
 				test rax, rax
 				jz 1b`)
 			for b.Loop() {
-				m.cpu.Run(arch.Limit{Instructions: 10_000_000})
+				m.CPU.Run(arch.Limit{Instructions: 10_000_000})
 			}
 		})
 	}

@@ -41,24 +41,24 @@ func benchmarkRelay(b *testing.B, most uint64) {
 		mov [rsp-16], edx
 		cmp r9, rcx
 		jne 1b`)
-	m.mapPage(stackBase, arch.Read|arch.Write)
+	m.MapPage(stackBase, arch.Read|arch.Write)
 	at := codeBase + 30
-	if err := m.cpu.SetPoints([]arch.Addr{at}); err != nil {
+	if err := m.CPU.SetPoints([]arch.Addr{at}); err != nil {
 		b.Fatal(err)
 	}
 	threads := make([]arch.Context, 8)
 	for i := range threads {
-		threads[i] = m.cpu.CloneContext(m.ctx)
-		m.cpu.Load(threads[i], m.space)
-		for s := (arch.Stop{}); m.readRegs().RIP != uint64(at); {
-			s = m.cpu.Run(arch.Limit{Most: s.Instructions + 1})
+		threads[i] = m.CPU.CloneContext(m.Ctx)
+		m.CPU.Load(threads[i], m.Space)
+		for s := (arch.Stop{}); m.Regs().RIP != uint64(at); {
+			s = m.CPU.Run(arch.Limit{Most: s.Instructions + 1})
 		}
 	}
 	for i := 0; b.Loop(); i++ {
-		m.cpu.Load(threads[i%8], m.space)
-		s := m.cpu.Run(arch.Limit{Most: max(most, loop)})
-		if most > 0 && (s.Reason != arch.StopBudget || m.cpu.PC() != at) {
-			b.Fatalf("stopped at %#x: %+v", m.cpu.PC(), s)
+		m.CPU.Load(threads[i%8], m.Space)
+		s := m.CPU.Run(arch.Limit{Most: max(most, loop)})
+		if most > 0 && (s.Reason != arch.StopBudget || m.CPU.PC() != at) {
+			b.Fatalf("stopped at %#x: %+v", m.CPU.PC(), s)
 		}
 	}
 }

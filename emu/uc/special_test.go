@@ -14,10 +14,10 @@ import (
 // state runs code to its SYSCALL and returns the registers.
 func (b *bench) toSyscall() arch.Regs {
 	b.Helper()
-	if s := b.cpu.Run(arch.Limit{}); s.Reason != arch.StopSyscall {
-		b.Fatalf("stopped with %+v at %#x", s, b.readRegs().RIP)
+	if s := b.CPU.Run(arch.Limit{}); s.Reason != arch.StopSyscall {
+		b.Fatalf("stopped with %+v at %#x", s, b.Regs().RIP)
 	}
-	return b.readRegs()
+	return b.Regs()
 }
 
 // TestFloatsAreShared: the x87 instructions of package floats have its results, whose tests compare
@@ -38,12 +38,12 @@ func TestFloatsAreShared(t *testing.T) {
 			}
 			want := floats.Image(image[:160])
 			floats.Execute(&want, op)
-			r := b.readRegs()
+			r := b.Regs()
 			r.RIP = uint64(codeBase)
-			b.cpu.SetRegs(&r)
-			b.cpu.SetFP(&image)
+			b.CPU.SetRegs(&r)
+			b.CPU.SetFP(&image)
 			b.toSyscall()
-			b.cpu.FP(&image)
+			b.CPU.FP(&image)
 			// After the control word, the status word and the tags, the registers.
 			if string(image[:5]) != string(want[:5]) || string(image[32:160]) != string(want[32:160]) {
 				t.Fatalf("d9 %x: % x, want % x", op, image[:160], want)
@@ -62,8 +62,8 @@ func TestPendingExceptionComesFirst(t *testing.T) {
 	b := newBench(t, "fsin\n syscall")
 	image := [arch.FPSize]byte{0: 0x7e, 1: 3, 2: 0x81, 3: 0x80, 4: 1}
 	binary.LittleEndian.PutUint32(image[24:], 0x1f80)
-	b.cpu.SetFP(&image)
-	if s := b.cpu.Run(arch.Limit{}); s.Reason != arch.StopException || s.Vector != 16 || s.Instructions != 0 {
+	b.CPU.SetFP(&image)
+	if s := b.CPU.Run(arch.Limit{}); s.Reason != arch.StopException || s.Vector != 16 || s.Instructions != 0 {
 		t.Errorf("%+v", s)
 	}
 }
@@ -120,11 +120,11 @@ func TestApproximationsAreShared(t *testing.T) {
 		for i, n := range numbers {
 			binary.LittleEndian.PutUint32(image[176+4*i:], n)
 		}
-		b.cpu.SetFP(&image)
+		b.CPU.SetFP(&image)
 		if r := b.toSyscall(); r.GPR[arch.RAX] != 0x1f80 {
 			t.Errorf("%s: MXCSR is %#x", source, r.GPR[arch.RAX])
 		}
-		b.cpu.FP(&image)
+		b.CPU.FP(&image)
 		for i, n := range numbers {
 			if got := binary.LittleEndian.Uint32(image[160+4*i:]); got != function(n) {
 				t.Errorf("%s of %g is %#x, want %#x", source, math.Float32frombits(n), got, function(n))
@@ -132,7 +132,7 @@ func TestApproximationsAreShared(t *testing.T) {
 		}
 	}
 	b := newBench(t, "mov rax, 0x600004\n rcpps xmm0, [rax]\n syscall")
-	if s := b.cpu.Run(arch.Limit{}); s.Reason != arch.StopException || s.Vector != 13 {
+	if s := b.CPU.Run(arch.Limit{}); s.Reason != arch.StopException || s.Vector != 13 {
 		t.Errorf("an operand that is not aligned: %+v", s)
 	}
 }
@@ -164,12 +164,12 @@ func TestIntegerCorrections(t *testing.T) {
 		for _, exact := range []bool{false, true} {
 			b := newBench(t, c.source)
 			if exact {
-				for b.cpu.Run(arch.Limit{Instructions: 1, Exact: true}).Reason == arch.StopBudget {
+				for b.CPU.Run(arch.Limit{Instructions: 1, Exact: true}).Reason == arch.StopBudget {
 				}
 			} else {
 				b.toSyscall()
 			}
-			if got := b.readRegs().GPR[c.reg]; got != c.want {
+			if got := b.Regs().GPR[c.reg]; got != c.want {
 				t.Errorf("%s (instructions alone: %v): %#x, want %#x", c.name, exact, got, c.want)
 			}
 		}
@@ -221,21 +221,21 @@ func TestFarBranches(t *testing.T) {
 		"push 0x10\n push 0\n push 0\n push 0x33\n push 0\n iretq",
 	} {
 		b := newBench(t, source)
-		if s := b.cpu.Run(arch.Limit{}); s.Reason != arch.StopException || s.Vector != 13 {
+		if s := b.CPU.Run(arch.Limit{}); s.Reason != arch.StopException || s.Vector != 13 {
 			t.Errorf("%s: %+v", source, s)
 		}
 	}
 	b = newBench(t, "mov rsp, 0x100\n iretq")
-	if s := b.cpu.Run(arch.Limit{}); s.Reason != arch.StopFault || b.cpu.FaultAddr() != 0x100 {
-		t.Errorf("IRETQ without a stack: %+v at %#x", s, b.cpu.FaultAddr())
+	if s := b.CPU.Run(arch.Limit{}); s.Reason != arch.StopFault || b.CPU.FaultAddr() != 0x100 {
+		t.Errorf("IRETQ without a stack: %+v at %#x", s, b.CPU.FaultAddr())
 	}
 }
 
 // TestICEBP: INT1 is a trap with vector 1, after the instruction (Intel SDM volume 2, "INT1").
 func TestICEBP(t *testing.T) {
 	b := newBench(t, "nop\n .byte 0xf1\n syscall")
-	s := b.cpu.Run(arch.Limit{})
-	b.expectStop(s, arch.StopInterrupt, uint64(codeBase)+2, 2)
+	s := b.CPU.Run(arch.Limit{})
+	b.ExpectStop(s, arch.StopInterrupt, uint64(codeBase)+2, 2)
 	if s.Vector != 1 {
 		t.Errorf("vector %d", s.Vector)
 	}
@@ -254,7 +254,7 @@ func TestAlignmentCheck(t *testing.T) {
 		"pushfq\n and dword ptr [rsp], 0xfffbffff\n popfq\n mov eax, [rbx+1]":  false,
 	} {
 		b := newBench(t, set+source+"\n syscall")
-		s := b.cpu.Run(arch.Limit{})
+		s := b.CPU.Run(arch.Limit{})
 		if failed := s.Reason == arch.StopException && s.Vector == 17; failed != fails || (!fails && s.Reason != arch.StopSyscall) {
 			t.Errorf("%s: %+v", source, s)
 		}
@@ -268,7 +268,7 @@ func TestAddressesThatAreNotCanonical(t *testing.T) {
 		"mov eax, [rbx]": 13, "mov [rbx], eax": 13, "mov rbp, rbx\n mov eax, [rbp]": 12, "mov rsp, rbx\n push rax": 12, "mov rsp, rbx\n pop rax": 12,
 	} {
 		b := newBench(t, "mov rbx, 0x800000000010\n "+source)
-		if s := b.cpu.Run(arch.Limit{}); s.Reason != arch.StopException || s.Vector != vector {
+		if s := b.CPU.Run(arch.Limit{}); s.Reason != arch.StopException || s.Vector != vector {
 			t.Errorf("%s: %+v", source, s)
 		}
 	}

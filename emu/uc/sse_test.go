@@ -26,13 +26,13 @@ func TestLeastStringLength(t *testing.T) {
 			`+test.insn+`
 			syscall
 		`)
-		r := b.readRegs()
+		r := b.Regs()
 		r.GPR[arch.RAX], r.GPR[arch.RDX] = test.eax, test.edx
-		b.cpu.SetRegs(&r)
-		if s := b.cpu.Run(arch.Limit{}); s.Reason != arch.StopSyscall {
+		b.CPU.SetRegs(&r)
+		if s := b.CPU.Run(arch.Limit{}); s.Reason != arch.StopSyscall {
 			t.Fatalf("%s: %v", test.insn, s.Reason)
 		}
-		r = b.readRegs()
+		r = b.Regs()
 		const carry, zero, sign = 1, 1 << 6, 1 << 7
 		flags := r.RFLAGS
 		if r.GPR[arch.RAX] != test.eax || r.GPR[arch.RDX] != test.edx {

@@ -31,8 +31,8 @@ func TestThreadContinuesInAnotherEngine(t *testing.T) {
 		return at[0]
 	}
 	for i := byte(1); i < 6; i++ {
-		b.cpu.Run(arch.Limit{})
-		snapshot, thread := b.space.Clone(), b.cpu.CloneContext(b.ctx)
+		b.CPU.Run(arch.Limit{})
+		snapshot, thread := b.Space.Clone(), b.CPU.CloneContext(b.Ctx)
 		rams[1].Import(rams[0].Generation(), rams[0].Level())
 		space := snapshot.CloneTo(rams[1])
 		ctx := deepcopy.Copy(deepcopy.For(other), thread)
@@ -45,7 +45,7 @@ func TestThreadContinuesInAnotherEngine(t *testing.T) {
 		if got := r.GPR[arch.RAX]; got != 5+uint64(i-1) {
 			t.Errorf("round %d: the other engine has %d, want %d", i, got, 5+i-1)
 		}
-		if a, c := count(b.space), count(space); a != i || c != i+3 {
+		if a, c := count(b.Space), count(space); a != i || c != i+3 {
 			t.Errorf("round %d: %d, and %d in the other engine, want %d, %d", i, a, c, i, i+3)
 		}
 		other.Unload()
@@ -54,8 +54,8 @@ func TestThreadContinuesInAnotherEngine(t *testing.T) {
 		thread.Release()
 		snapshot.Release()
 		// The code is changed in place, without informing the other engine.
-		page := b.space.Get(codeBase).Page()
-		b.ram.Bytes(page)[11]++
-		b.ram.Written(page)
+		page := b.Space.Get(codeBase).Page()
+		b.RAM.Bytes(page)[11]++
+		b.RAM.Written(page)
 	}
 }

@@ -6,9 +6,8 @@ import (
 	"testing"
 
 	"github.com/heddle-dmt/heddle/emu/arch"
-	"github.com/heddle-dmt/heddle/internal/zydis"
-
 	"github.com/heddle-dmt/heddle/internal/testsize"
+	"github.com/heddle-dmt/heddle/internal/zydis"
 )
 
 // vectorForms calls use with an encoding of each form of instruction that Zydis knows with a VEX,
@@ -109,25 +108,25 @@ func TestVectorExtensionsAreInvalid(t *testing.T) {
 		if n%testsize.Pick(8, 1, 1) != 0 {
 			continue
 		}
-		page := b.space.Get(codeBase).Page()
+		page := b.Space.Get(codeBase).Page()
 		text := bytes.Repeat([]byte{0x90}, arch.PageSize)
 		for i, f := range batch {
 			copy(text[i*room+i%3:], f.code)
 		}
-		copy(b.ram.Bytes(page), text)
-		b.ram.Written(page)
+		copy(b.RAM.Bytes(page), text)
+		b.RAM.Written(page)
 		for i, f := range batch {
 			at, before := uint64(codeBase)+uint64(i*room), uint64(i%3)
-			b.changeRegs(func(r *arch.Regs) { r.RIP = at; r.GPR[arch.RAX] = uint64(dataBase) })
-			s := b.cpu.Run(arch.Limit{Instructions: 8, Exact: true})
+			b.ChangeRegs(func(r *arch.Regs) { r.RIP = at; r.GPR[arch.RAX] = uint64(dataBase) })
+			s := b.CPU.Run(arch.Limit{Instructions: 8, Exact: true})
 			if s.Reason == arch.StopFault && s.Ahead {
 				// The engine takes the code for a longer instruction.
-				b.cpu.StepAhead()
-				s = b.cpu.Resume()
+				b.CPU.StepAhead()
+				s = b.CPU.Resume()
 			}
-			if s.Reason != arch.StopException || s.Vector != 6 || b.readRegs().RIP != at+before || s.Instructions != before {
+			if s.Reason != arch.StopException || s.Vector != 6 || b.Regs().RIP != at+before || s.Instructions != before {
 				t.Fatalf("% x %q: reason %d, vector %d at %#x after %d instructions",
-					f.code, f.text, s.Reason, s.Vector, b.readRegs().RIP-at, s.Instructions)
+					f.code, f.text, s.Reason, s.Vector, b.Regs().RIP-at, s.Instructions)
 			}
 		}
 	}

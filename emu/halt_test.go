@@ -1,11 +1,10 @@
-package uc
+package emu_test
 
 import (
 	"slices"
 	"testing"
 
 	"github.com/heddle-dmt/heddle/emu/arch"
-
 	"github.com/heddle-dmt/heddle/internal/testsize"
 )
 
@@ -31,24 +30,24 @@ type place struct{ pc, instructions, cycles uint64 }
 
 // endsOfBudgets runs to the system call in runs of a budget. Every run is halted after the numbers
 // of instructions that next returns, until it returns 0, and seen is called there.
-func endsOfBudgets(t *testing.T, l arch.Limit, next func(uint64) uint64, seen func(*bench, arch.Stop), points ...arch.Addr) (list []place) {
+func endsOfBudgets(t tester, l arch.Limit, next func(uint64) uint64, seen func(*bench, arch.Stop), points ...arch.Addr) (list []place) {
 	b := newBench(t, haltSource)
-	if err := b.cpu.SetPoints(points); err != nil {
+	if err := b.CPU.SetPoints(points); err != nil {
 		t.Fatal(err)
 	}
 	for {
-		b.cpu.HaltAt(next(0))
-		s := b.cpu.Run(l)
+		b.CPU.HaltAt(next(0))
+		s := b.CPU.Run(l)
 		for s.Reason == arch.StopFault || s.Reason == arch.StopBreakpoint {
 			if s.Reason == arch.StopFault {
-				b.mapPage(s.Page&^(arch.PageSize-1), arch.Read|arch.Write)
+				b.MapPage(s.Page&^(arch.PageSize-1), arch.Read|arch.Write)
 			} else {
 				seen(b, s)
-				b.cpu.HaltAt(next(s.Instructions))
+				b.CPU.HaltAt(next(s.Instructions))
 			}
-			s = b.cpu.Resume()
+			s = b.CPU.Resume()
 		}
-		list = append(list, place{b.readRegs().RIP, s.Instructions, uint64(s.Cycles)})
+		list = append(list, place{b.Regs().RIP, s.Instructions, uint64(s.Cycles)})
 		if s.Reason == arch.StopSyscall {
 			return list
 		}
@@ -59,7 +58,9 @@ func neverHalt(uint64) uint64 { return 0 }
 
 // TestHaltAt expects a run to halt after exactly the given number of instructions, and to end as it
 // would have ended without.
-func TestHaltAt(t *testing.T) {
+func TestHaltAt(t *testing.T) { onEngines(t, testHaltAt) }
+
+func testHaltAt(t tester) {
 	for _, l := range []arch.Limit{{}, {Instructions: 17}, {Instructions: 17, Exact: true}, {Cycles: 40}, {AtSync: true, Pass: true}} {
 		want := endsOfBudgets(t, l, neverHalt, nil)
 		for _, step := range []uint64{1, 2, 7, 50} {
@@ -78,7 +79,9 @@ func TestHaltAt(t *testing.T) {
 
 // TestPoints expects that the end of a run depends neither on points nor on which of two limits is
 // exact.
-func TestPoints(t *testing.T) {
+func TestPoints(t *testing.T) { onEngines(t, testPoints) }
+
+func testPoints(t tester) {
 	every := []arch.Addr{}
 	for at := codeBase; at < codeBase+64; at++ {
 		every = append(every, at)
@@ -112,46 +115,50 @@ func TestPoints(t *testing.T) {
 }
 
 // TestBreakpointWhereARunEnds has a breakpoint on an instruction that the run ends before.
-func TestBreakpointWhereARunEnds(t *testing.T) {
+func TestBreakpointWhereARunEnds(t *testing.T) { onEngines(t, testBreakpointWhereARunEnds) }
+
+func testBreakpointWhereARunEnds(t tester) {
 	b := newBench(t, `nop
 		lock inc qword ptr [rsp-8]
 		nop
 		syscall`)
-	b.cpu.SetBreakpoints([]arch.Addr{codeBase + 1})
-	b.expectStop(b.cpu.Run(arch.Limit{AtSync: true, Pass: true}), arch.StopBreakpoint, uint64(codeBase)+1, 1)
-	b.expectStop(b.cpu.Resume(), arch.StopSync, uint64(codeBase)+1, 1)
+	b.CPU.SetBreakpoints([]arch.Addr{codeBase + 1})
+	b.ExpectStop(b.CPU.Run(arch.Limit{AtSync: true, Pass: true}), arch.StopBreakpoint, uint64(codeBase)+1, 1)
+	b.ExpectStop(b.CPU.Resume(), arch.StopSync, uint64(codeBase)+1, 1)
 }
 
 // TestHaltShowsEveryInstruction expects that halting after every instruction visits the same
 // instructions as single runs of one instruction, and neither misses nor repeats a breakpoint.
-func TestHaltShowsEveryInstruction(t *testing.T) {
+func TestHaltShowsEveryInstruction(t *testing.T) { onEngines(t, testHaltShowsEveryInstruction) }
+
+func testHaltShowsEveryInstruction(t tester) {
 	var want []uint64
 	b := newBench(t, haltSource)
 	for s := (arch.Stop{}); s.Reason != arch.StopSyscall; {
 		if s.Reason != arch.StopFault {
-			want = append(want, b.readRegs().RIP)
+			want = append(want, b.Regs().RIP)
 		}
-		if s = b.cpu.Run(arch.Limit{Instructions: 1, Exact: true}); s.Reason == arch.StopFault {
-			b.mapPage(s.Page&^(arch.PageSize-1), arch.Read|arch.Write)
+		if s = b.CPU.Run(arch.Limit{Instructions: 1, Exact: true}); s.Reason == arch.StopFault {
+			b.MapPage(s.Page&^(arch.PageSize-1), arch.Read|arch.Write)
 		}
 	}
 	got := []uint64{uint64(codeBase)}
-	endsOfBudgets(t, arch.Limit{}, func(n uint64) uint64 { return n + 1 }, func(b *bench, _ arch.Stop) { got = append(got, b.readRegs().RIP) })
+	endsOfBudgets(t, arch.Limit{}, func(n uint64) uint64 { return n + 1 }, func(b *bench, _ arch.Stop) { got = append(got, b.Regs().RIP) })
 	if !slices.Equal(got, want) {
 		t.Errorf("instructions at %#x, want %#x", got, want)
 	}
 	hits := 0
 	b = newBench(t, haltSource)
-	b.cpu.SetBreakpoints([]arch.Addr{arch.Addr(want[2])}) // the start of the loop
-	b.cpu.HaltAt(1)
-	for s := b.cpu.Run(arch.Limit{}); s.Reason != arch.StopSyscall; s = b.cpu.Resume() {
+	b.CPU.SetBreakpoints([]arch.Addr{arch.Addr(want[2])}) // the start of the loop
+	b.CPU.HaltAt(1)
+	for s := b.CPU.Run(arch.Limit{}); s.Reason != arch.StopSyscall; s = b.CPU.Resume() {
 		switch {
 		case s.Reason == arch.StopFault:
-			b.mapPage(s.Page&^(arch.PageSize-1), arch.Read|arch.Write)
-		case b.readRegs().RIP == want[2]:
+			b.MapPage(s.Page&^(arch.PageSize-1), arch.Read|arch.Write)
+		case b.Regs().RIP == want[2]:
 			hits++
 		}
-		b.cpu.HaltAt(s.Instructions + 1)
+		b.CPU.HaltAt(s.Instructions + 1)
 	}
 	if hits != 12 {
 		t.Errorf("%d stops at the start of the loop, want 12", hits)
