@@ -14,9 +14,26 @@ import (
 	"github.com/heddle-dmt/heddle/sched"
 )
 
-// frequencySystems are the systems of the table of frequencies.
-func frequencySystems() []string {
-	return []string{sched.Kendo, sched.CoreDet, sched.Parrot, sched.DThreads, sched.Consequence}
+// shortQuantum is a quantum of CoreDet's, in instructions, beside the default of 50000.
+const shortQuantum = 5000
+
+// frequencyColumns are the systems of the table of frequencies.
+func frequencyColumns() (columns []frequencyColumn) {
+	for _, policy := range []string{sched.Kendo, sched.CoreDet, sched.Parrot, sched.DThreads, sched.Consequence} {
+		columns = append(columns, frequencyColumn{table.Column{Name: policy, Key: policy, Number: true}, exactOptions(policy)})
+		if policy == sched.CoreDet {
+			short := exactOptions(policy)
+			short.Quantum = shortQuantum
+			columns = append(columns, frequencyColumn{table.Column{Name: fmt.Sprintf("%s, quantum %d", policy, shortQuantum), Key: "coredet_short", Number: true}, short})
+		}
+	}
+	return columns
+}
+
+// frequencyColumn is a column of overheads under a policy.
+type frequencyColumn struct {
+	table.Column
+	options sched.Options
 }
 
 // planFrequency has a row for each program and command line, with the instructions between two operations of a thread
@@ -42,8 +59,8 @@ func planFrequency(o *study.Options) (*study.Plan, error) {
 		},
 		Notes: []string{"Instructions of all threads for each operation, and virtual time in times of that under timed. Arguments differ in how much is computed between two operations."},
 	}
-	for _, system := range frequencySystems() {
-		plan.Head = append(plan.Head, table.Column{Name: system, Key: system, Number: true})
+	for _, c := range frequencyColumns() {
+		plan.Head = append(plan.Head, c.Column)
 	}
 	for _, p := range s.Frequent {
 		for _, arguments := range p.Arguments {
@@ -71,8 +88,8 @@ func (s *settings) measureFrequency(ctx context.Context, p suiteProgram, argumen
 		return nil, err
 	}
 	cells := []string{p.Name, arguments, fmt.Sprint(interval)}
-	for _, system := range frequencySystems() {
-		overhead, err := measureOverhead(ctx, t, t, system)
+	for _, c := range frequencyColumns() {
+		overhead, err := measureOverhead(ctx, t, t, c.options)
 		if err != nil {
 			return nil, err
 		}

@@ -221,7 +221,7 @@ func (s *settings) measureProgram(ctx context.Context, p suiteProgram, system, d
 
 // measurePolicy measures the time of a target in times of that of a plain one, and the schedules of a short one.
 func (s *settings) measurePolicy(ctx context.Context, plain, long, short *target, policy, dir string, data bool) ([]string, error) {
-	overhead, err := measureOverhead(ctx, plain, long, policy)
+	overhead, err := measureOverhead(ctx, plain, long, exactOptions(policy))
 	if err != nil {
 		return nil, err
 	}
@@ -230,12 +230,12 @@ func (s *settings) measurePolicy(ctx context.Context, plain, long, short *target
 }
 
 // measureOverhead is the time of a target under a policy, in times of that of a plain one under timed.
-func measureOverhead(ctx context.Context, plain, under *target, policy string) (string, error) {
-	free, err := measureCycles(ctx, plain, sched.Timed)
+func measureOverhead(ctx context.Context, plain, under *target, o sched.Options) (string, error) {
+	free, err := measureCycles(ctx, plain, exactOptions(sched.Timed))
 	if err != nil {
 		return "", err
 	}
-	took, err := measureCycles(ctx, under, policy)
+	took, err := measureCycles(ctx, under, o)
 	return fmt.Sprintf("%.3f", took/free), err
 }
 

@@ -82,15 +82,15 @@ func variedOptions(policy string, i int) sched.Options {
 }
 
 // measureCycles returns the virtual time under a policy.
-func measureCycles(ctx context.Context, t *target, policy string) (float64, error) {
+func measureCycles(ctx context.Context, t *target, options sched.Options) (float64, error) {
 	c := t.config(0)
-	c.Sched = exactOptions(policy)
+	c.Sched = options
 	o, r, err := study.Run(ctx, c)
 	switch {
 	case err != nil:
 		return 0, err
 	case o.Outcome != machine.OutcomeExit || o.ExitCode != 0:
-		return 0, study.Unmeasurable{Reason: fmt.Sprintf("%s under %s: %s, status %d: %.200s", t.name, policy, o.Outcome, o.ExitCode, r.Message)}
+		return 0, study.Unmeasurable{Reason: fmt.Sprintf("%s under %s: %s, status %d: %.200s", t.name, options.Policy, o.Outcome, o.ExitCode, r.Message)}
 	}
 	return float64(r.Cycles), nil
 }
@@ -183,7 +183,7 @@ func (s *settings) measurePeregrine(ctx context.Context, t *target, dir string, 
 	if err != nil {
 		return nil, err
 	}
-	free, err := measureCycles(ctx, t, sched.Timed)
+	free, err := measureCycles(ctx, t, exactOptions(sched.Timed))
 	if err != nil {
 		return nil, err
 	}
