@@ -28,11 +28,18 @@ func main() { newScript().Main(addFlags) }
 func newScript() *study.Script {
 	measured := &study.Artefact{Name: "measured", Config: config, Plan: planMeasured}
 	return &study.Script{Name: "dmt", Short: "Compare systems for deterministic multithreading", Artefacts: []study.Artefact{
-		{Name: "systems", Title: "Systems for deterministic multithreading", Of: measured, Lay: laySystems},
+		{
+			Name: "systems", Title: "Systems for deterministic multithreading", Of: measured, Lay: laySystems,
+			Chart: &sheet.Chart{
+				Kind: plots.Bars, Y: plots.Axis{Title: "times of that under " + sched.Timed, Log: true}, Columns: []string{"mean", "greatest"}, Reference: 1,
+				Reported: []sheet.Reported{{Of: "mean", Paper: "paper_mean"}, {Of: "greatest", Paper: "paper_greatest"}},
+			},
+		},
 		{
 			Name: "overhead", Title: "Virtual time under each system, in times of that under timed", Of: measured, Lay: layOverhead,
 			Chart: &sheet.Chart{
-				Kind: plots.Bars, Y: plots.Axis{Title: "times of that under " + sched.Timed, Log: true}, Columns: systems()[1:], Reference: 1,
+				Kind: plots.Bars, Y: plots.Axis{Title: "times of that under " + sched.Timed, Log: true}, Reference: 1,
+				Columns: []string{sched.Kendo, sched.CoreDet, systemHints, sched.DThreads, sched.Consequence},
 			},
 		},
 		{Name: "schedules", Title: "Schedules over seeds, and over inputs that differ a little", Of: measured, Lay: laySchedules},
