@@ -92,9 +92,10 @@ END
   control heddle-papers "$papers" "heddle (= $version), gcc, libc6-dev, libbz2-dev, pbzip2, $(libraries heddle-papers/usr/lib/heddle/papers/{peregrine,tern,frost,h3,dmt})"
   cat <<END
 Description: the tables and figures of the papers that heddle implements
- heddle papers measures the tables and figures of PEREGRINE, TERN, Frost and H3
- with programs that it builds by gcc, and makes a report of them as an HTML page
- and a PDF, with the papers' own numbers beside heddle's.
+ heddle papers measures the tables and figures of PEREGRINE, TERN, Frost and H3,
+ and a comparison of systems for deterministic multithreading, with programs that
+ it builds by gcc, and makes a report of them as an HTML page and a PDF, with the
+ papers' own numbers beside heddle's.
 END
 } >"$papers/DEBIAN/control"
 for package in heddle heddle-papers; do
