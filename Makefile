@@ -71,7 +71,7 @@ strangers: setup-strangers build
 # The programs' digests decide which stored rows are still theirs, so they have no version of the repository in them.
 papers-programs: setup-build
 	$(GO) build -buildvcs=false -o bin/heddle-papers ./paper-scripts/papers
-	$(GO) build -buildvcs=false -o bin/papers/ ./paper-scripts/peregrine ./paper-scripts/tern ./paper-scripts/frost ./paper-scripts/h3
+	$(GO) build -buildvcs=false -o bin/papers/ ./paper-scripts/peregrine ./paper-scripts/tern ./paper-scripts/frost ./paper-scripts/h3 ./paper-scripts/dmt
 
 papers: setup-test papers-programs
 	bin/heddle-papers $(PAPERS)

@@ -133,6 +133,9 @@ func (c *Cluster) SetCosts(costs Costs) { c.costs = costs }
 // another. It is 0 at first.
 func (c *Cluster) SetSwitchCost(cost arch.Cycles) { c.switchCost = cost }
 
+// SwitchCost returns what SetSwitchCost set.
+func (c *Cluster) SwitchCost() arch.Cycles { return c.switchCost }
+
 // Next chooses the next act of the driver. The timer is the earliest one that is set, if
 // any is.
 func (c *Cluster) Next(timer arch.Cycles, hasTimer bool) (Quantum, Verdict) {

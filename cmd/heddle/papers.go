@@ -24,10 +24,10 @@ func (a *app) papersCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "papers [flags] [PAPER|PAPER/TABLE]...",
 		Short: "Measure the tables and figures of the papers, and make a report of them",
-		Long: `Measure the tables and figures of PEREGRINE, TERN, Frost and H3, and make a report of them as an HTML page
-and a PDF, with the papers' own numbers beside heddle's. --quick takes less than 20 minutes on two cores,
-and --paper, the papers' own sizes, many hours. The Debian package heddle-papers has the program that does it; with
-it --help lists all flags.`,
+		Long: `Measure the tables and figures of PEREGRINE, TERN, Frost and H3, and a comparison of systems for
+deterministic multithreading (dmt), and make a report of them as an HTML page and a PDF, with the papers' own
+numbers beside heddle's. --quick takes less than 20 minutes on two cores, and --paper, the papers' own sizes,
+many hours. The Debian package heddle-papers has the program that does it; with it --help lists all flags.`,
 		Example: `  heddle papers --quick
   heddle papers peregrine/table4 frost`,
 		DisableFlagParsing: true,

@@ -41,7 +41,7 @@ printf 'heddle (%s) unstable; urgency=medium\n\n  * See the history of the repos
 
 papers=$root/heddle-papers
 install -D -s -m 755 bin/heddle-papers "$papers/usr/lib/heddle/heddle-papers"
-for program in peregrine tern frost h3; do
+for program in peregrine tern frost h3 dmt; do
   install -D -s -m 755 "bin/papers/$program" "$papers/usr/lib/heddle/papers/$program"
   mkdir -p "$papers/usr/share/heddle/configs"
   cp -r "configs/$program" "$papers/usr/share/heddle/configs/"
@@ -89,12 +89,13 @@ Description: deterministic multithreading of unmodified Linux programs
 END
 } >"$tree/DEBIAN/control"
 {
-  control heddle-papers "$papers" "heddle (= $version), gcc, libc6-dev, libbz2-dev, pbzip2, $(libraries heddle-papers/usr/lib/heddle/papers/{peregrine,tern,frost,h3})"
+  control heddle-papers "$papers" "heddle (= $version), gcc, libc6-dev, libbz2-dev, pbzip2, $(libraries heddle-papers/usr/lib/heddle/papers/{peregrine,tern,frost,h3,dmt})"
   cat <<END
 Description: the tables and figures of the papers that heddle implements
- heddle papers measures the tables and figures of PEREGRINE, TERN, Frost and H3
- with programs that it builds by gcc, and makes a report of them as an HTML page
- and a PDF, with the papers' own numbers beside heddle's.
+ heddle papers measures the tables and figures of PEREGRINE, TERN, Frost and H3,
+ and a comparison of systems for deterministic multithreading, with programs that
+ it builds by gcc, and makes a report of them as an HTML page and a PDF, with the
+ papers' own numbers beside heddle's.
 END
 } >"$papers/DEBIAN/control"
 for package in heddle heddle-papers; do

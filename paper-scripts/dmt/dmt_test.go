@@ -1,10 +1,7 @@
 package main
 
 import (
-	"bytes"
-	"context"
-	"io"
-	"os"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -38,27 +35,25 @@ func TestMeasured(t *testing.T) {
 	}
 }
 
-// TestDocumentIsCurrent: the tables of docs/dmt.md are those of the stored results.
-func TestDocumentIsCurrent(t *testing.T) {
+// TestFrequency: computing more between two operations makes the systems cheaper.
+func TestFrequency(t *testing.T) {
+	testsize.SkipQuick(t)
 	t.Chdir("../..")
-	page, err := os.ReadFile("docs/dmt.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out bytes.Buffer
-	s := newScript()
-	s.Progress = io.Discard
-	if err := s.Run(context.Background(), &out, []string{"--stored", "--store", "configs/dmt/results", "systems", "schedules", "races"}, addFlags); err != nil {
-		t.Fatal(err)
-	}
-	want, err := replaceParts(string(page), laidOut)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want != string(page) {
-		t.Error("docs/dmt.md is not that of configs/dmt/results: go run ./paper-scripts/dmt --stored --store configs/dmt/results --write docs/dmt.md all")
+	rows := studytest.Measured(t, newScript(), addFlags, t.TempDir(), "--only", "raytrace", "frequency")
+	for i := 1; i < len(rows); i++ {
+		for _, key := range []string{"kendo", "coredet", "coredet_short", "parrot", "dthreads", "consequence", "interval"} {
+			before, now := studytest.Number(t, rows[i-1][key]), studytest.Number(t, rows[i][key])
+			if key == "interval" {
+				before, now = now, before
+			}
+			if now >= before {
+				t.Errorf("%s: %s %v, then %v", rows[i]["arguments"], key, before, now)
+			}
+		}
 	}
 }
+
+func TestAllAreInThePlan(t *testing.T) { studytest.InPlan(t, newScript()) }
 
 // TestSystemsTable: means, medians and shares, by hand.
 func TestSystemsTable(t *testing.T) {
@@ -76,10 +71,8 @@ func TestSystemsTable(t *testing.T) {
 	if got := share(measured, "kendo", "schedules") + ", " + share(measured, "kendo", "inputs") + ", " + total(measured, "kendo"); got != "2 of 3, 1 of 2, 7" {
 		t.Error(got)
 	}
-	if got := markdown(matrix(measured, []string{"timed", "kendo"}, valueOf("lines"))); got != "| program | timed | kendo |\n| --- | --- | --- |\n| d, buggy | - | 3 |\n| e, buggy | - | 4 |\n" {
+	got := matrix(measured, []string{"timed", "kendo"}, valueOf("lines")).Rows
+	if fmt.Sprint(got) != "[[d, buggy - 3] [e, buggy - 4]]" {
 		t.Error(got)
-	}
-	if _, err := replaceParts("<!-- x -->\n", map[string]*table.Table{"x": measured}); err == nil {
-		t.Error("a part without an end")
 	}
 }

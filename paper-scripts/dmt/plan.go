@@ -27,10 +27,26 @@ type settings struct {
 	Text    int    `mapstructure:"text"`
 	Seed    uint64 `mapstructure:"seed"`
 	// Programs are the suite's, Racy those with bugs, and Corpus others.
-	Programs []suiteProgram    `mapstructure:"programs"`
-	Racy     []suiteProgram    `mapstructure:"racy"`
-	Corpus   []corpusProgram   `mapstructure:"corpus"`
-	Reported map[string]string `mapstructure:"reported"`
+	Programs []suiteProgram  `mapstructure:"programs"`
+	Racy     []suiteProgram  `mapstructure:"racy"`
+	Corpus   []corpusProgram `mapstructure:"corpus"`
+	// Frequent are programs with the arguments above and with others, of which operations are rarer.
+	Frequent []frequentProgram `mapstructure:"frequent"`
+	// Reported is what the papers say of their systems.
+	Reported map[string]reported `mapstructure:"reported"`
+}
+
+// reported are a paper's overheads, and its programs.
+type reported struct {
+	Mean     string `mapstructure:"mean"`
+	Greatest string `mapstructure:"greatest"`
+	Of       string `mapstructure:"of"`
+}
+
+// frequentProgram is one of the suite's programs with several arguments.
+type frequentProgram struct {
+	Name      string   `mapstructure:"name"`
+	Arguments []string `mapstructure:"arguments"`
 }
 
 // suiteProgram is a program of the suite. Fixed: its data has no seed.
@@ -82,6 +98,11 @@ func (s *settings) checkRanges(f *yamlfile.File) error {
 			if known, err := suite.Find(p.Name); err != nil || !known.Has(list.form) {
 				return f.Wrong(fmt.Sprintf("%s[%d].name", list.field, i), p.Name, "a program of guest/programs/suite")
 			}
+		}
+	}
+	for i, p := range s.Frequent {
+		if known, err := suite.Find(p.Name); err != nil || !known.Has(suite.Fixed) || len(p.Arguments) == 0 {
+			return f.Wrong(fmt.Sprintf("frequent[%d]", i), p.Name, "a program of guest/programs/suite and a list of arguments")
 		}
 	}
 	for i, p := range s.Corpus {
@@ -160,9 +181,10 @@ func planMeasured(o *study.Options) (*study.Plan, error) {
 // racySuffix is after the names of programs with bugs.
 const racySuffix = ", buggy"
 
-// suiteTarget makes a target of a program of the suite.
-func (s *settings) suiteTarget(p suiteProgram, form suite.Form, arguments string) (*target, error) {
-	subject, err := study.New(p.Name, p.Name, form, study.Size(arguments), s.Threads)
+// suiteTarget makes a target of a program of the suite, with hints if the system uses them.
+func (s *settings) suiteTarget(p suiteProgram, form suite.Form, arguments, system string) (*target, error) {
+	v := suite.Variant{Form: form, Optimize: 2, Debug: true, Hints: system == systemHints}
+	subject, err := study.NewVariant(p.Name, p.Name, v, study.Size(arguments), s.Threads)
 	if err != nil {
 		return nil, err
 	}
@@ -179,32 +201,42 @@ func (s *settings) suiteTarget(p suiteProgram, form suite.Form, arguments string
 }
 
 func (s *settings) measureProgram(ctx context.Context, p suiteProgram, system, dir string) ([]string, error) {
-	short, err := s.suiteTarget(p, suite.Fixed, p.Short)
+	short, err := s.suiteTarget(p, suite.Fixed, p.Short, system)
 	if err != nil {
 		return nil, err
 	}
 	if system == systemPeregrine {
 		return s.measurePeregrine(ctx, short, dir, !p.Fixed)
 	}
-	long, err := s.suiteTarget(p, suite.Fixed, p.Arguments)
+	plain, err := s.suiteTarget(p, suite.Fixed, p.Arguments, sched.Timed)
 	if err != nil {
 		return nil, err
 	}
-	return s.measurePolicy(ctx, long, short, system, dir, !p.Fixed)
+	long, err := s.suiteTarget(p, suite.Fixed, p.Arguments, system)
+	if err != nil {
+		return nil, err
+	}
+	return s.measurePolicy(ctx, plain, long, short, policyOf(system), dir, !p.Fixed)
 }
 
-// measurePolicy measures the time of a target, and the schedules of another.
-func (s *settings) measurePolicy(ctx context.Context, long, short *target, policy, dir string, data bool) ([]string, error) {
-	free, err := measureCycles(ctx, long, sched.Timed)
-	if err != nil {
-		return nil, err
-	}
-	under, err := measureCycles(ctx, long, policy)
+// measurePolicy measures the time of a target in times of that of a plain one, and the schedules of a short one.
+func (s *settings) measurePolicy(ctx context.Context, plain, long, short *target, policy, dir string, data bool) ([]string, error) {
+	overhead, err := measureOverhead(ctx, plain, long, exactOptions(policy))
 	if err != nil {
 		return nil, err
 	}
 	seeds, inputs, err := s.countSchedules(ctx, short, policy, dir, data)
-	return []string{fmt.Sprintf("%.3f", under/free), seeds, inputs, "-"}, err
+	return []string{overhead, seeds, inputs, "-"}, err
+}
+
+// measureOverhead is the time of a target under a policy, in times of that of a plain one under timed.
+func measureOverhead(ctx context.Context, plain, under *target, o sched.Options) (string, error) {
+	free, err := measureCycles(ctx, plain, exactOptions(sched.Timed))
+	if err != nil {
+		return "", err
+	}
+	took, err := measureCycles(ctx, under, o)
+	return fmt.Sprintf("%.3f", took/free), err
 }
 
 func (s *settings) measureCorpus(ctx context.Context, p corpusProgram, system, dir string) ([]string, error) {
@@ -229,7 +261,7 @@ func (s *settings) measureCorpus(ctx context.Context, p corpusProgram, system, d
 	}}
 	few := *s
 	few.Runs = min(s.Runs, 4) // they are long
-	return few.measurePolicy(ctx, t, t, system, dir, false)
+	return few.measurePolicy(ctx, t, t, t, policyOf(system), dir, false)
 }
 
 // linesOfText is a text of n bytes.
@@ -245,11 +277,11 @@ func (s *settings) measureRacy(ctx context.Context, p suiteProgram, system, dir 
 	if system == systemPeregrine {
 		return nil, study.Unmeasurable{Reason: "measured elsewhere: table 3 of PEREGRINE"}
 	}
-	t, err := s.suiteTarget(p, suite.Buggy, p.Arguments)
+	t, err := s.suiteTarget(p, suite.Buggy, p.Arguments, system)
 	if err != nil {
 		return nil, err
 	}
-	lines, err := s.countRacyLines(ctx, t, system, dir)
+	lines, err := s.countRacyLines(ctx, t, policyOf(system), dir)
 	return []string{"-", "-", "-", lines}, err
 }
 

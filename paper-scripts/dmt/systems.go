@@ -24,15 +24,26 @@ import (
 	"github.com/heddle-dmt/heddle/sched/enforce"
 )
 
-// systemPeregrine is the system that is no policy.
-const systemPeregrine = "peregrine"
+// The systems that are not the policy of their name: PARROT with hints in the programs, and schedules of PEREGRINE.
+const (
+	systemHints     = "parrot-hints"
+	systemPeregrine = "peregrine"
+)
 
 // systems lists the systems: timed, against which the others are measured, comes first.
 func systems() []string {
 	return []string{
 		sched.Timed, sched.FCFSSync, sched.RRSync, sched.Kendo, sched.CoreDet, sched.Parrot,
-		sched.DThreads, sched.Consequence, systemPeregrine,
+		systemHints, sched.DThreads, sched.Consequence, systemPeregrine,
 	}
+}
+
+// policyOf is a system's policy.
+func policyOf(system string) string {
+	if system == systemHints {
+		return sched.Parrot
+	}
+	return system
 }
 
 // target is a program with arguments.
@@ -71,15 +82,15 @@ func variedOptions(policy string, i int) sched.Options {
 }
 
 // measureCycles returns the virtual time under a policy.
-func measureCycles(ctx context.Context, t *target, policy string) (float64, error) {
+func measureCycles(ctx context.Context, t *target, options sched.Options) (float64, error) {
 	c := t.config(0)
-	c.Sched = exactOptions(policy)
+	c.Sched = options
 	o, r, err := study.Run(ctx, c)
 	switch {
 	case err != nil:
 		return 0, err
 	case o.Outcome != machine.OutcomeExit || o.ExitCode != 0:
-		return 0, study.Unmeasurable{Reason: fmt.Sprintf("%s under %s: %s, status %d: %.200s", t.name, policy, o.Outcome, o.ExitCode, r.Message)}
+		return 0, study.Unmeasurable{Reason: fmt.Sprintf("%s under %s: %s, status %d: %.200s", t.name, options.Policy, o.Outcome, o.ExitCode, r.Message)}
 	}
 	return float64(r.Cycles), nil
 }
@@ -110,11 +121,15 @@ func orderOf(ctx context.Context, c machine.Config, dir string) (string, error) 
 		names[e.Thread] = e.Name
 	}
 	digest := sha256.New()
+	inSection := map[arch.ThreadID]bool{} // of PARROT, in which timing decides
 	for e, err := range trace.Get[event.Sync](tr, trace.Key{Kind: trace.Sync}, trace.Where{}) {
-		if err != nil {
+		switch {
+		case err != nil:
 			return "", err
-		}
-		if e.Phase == event.Return && e.Effects&event.Inner == 0 {
+		case e.Phase != event.Return || e.Effects&event.Inner != 0:
+		case e.Op == event.OpSectionEnter || e.Op == event.OpSectionExit:
+			inSection[e.Thread] = e.Op == event.OpSectionEnter
+		case !inSection[e.Thread]:
 			fmt.Fprintln(digest, names[e.Thread], e.Op, e.Object)
 		}
 	}
@@ -168,7 +183,7 @@ func (s *settings) measurePeregrine(ctx context.Context, t *target, dir string, 
 	if err != nil {
 		return nil, err
 	}
-	free, err := measureCycles(ctx, t, sched.Timed)
+	free, err := measureCycles(ctx, t, exactOptions(sched.Timed))
 	if err != nil {
 		return nil, err
 	}

@@ -64,9 +64,10 @@ func run(ctx context.Context, out, progress io.Writer, args []string) error {
 	c := &cobra.Command{
 		Use:   "heddle papers [flags] [PAPER|PAPER/TABLE]...",
 		Short: "Measure all tables and figures of the papers, and make a report of them",
-		Long: `Measure the tables and figures of PEREGRINE, TERN, Frost and H3, all or those that are named, and make a
-report of them: report.html, one page that needs no other file, and report.pdf. Each has the paper's own
-numbers beside ours, the ratio of the two, and the reasons for what differs by more than two times.
+		Long: `Measure the tables and figures of PEREGRINE, TERN, Frost and H3, and a comparison of systems for
+deterministic multithreading (dmt), all or those that are named, and make a report of them: report.html, one
+page that needs no other file, and report.pdf. Each has the paper's own numbers beside ours, the ratio of the
+two, and the reasons for what differs by more than two times.
 
 Steps run side by side, but for those that measure the host's time. Finished rows are stored: after an
 interruption the same command continues. A step that fails does not stop the others; the report says so,

@@ -137,7 +137,7 @@ func analyseRun(ctx context.Context, s *study.Settings, r *study.RecordedRun) (a
 		} else {
 			a.by[mode] = slice.Make(followed.Input, o).Stats
 		}
-		if err != nil || ctx.Err() != nil {
+		if err := cmp.Or(err, ctx.Err()); err != nil {
 			return nil, err
 		}
 	}

@@ -70,16 +70,21 @@ func (size Size) arguments(p *suite.Program) string {
 
 // New builds a program of the suite, optimized and with debug information.
 func New(paper, name string, form suite.Form, size Size, threads int) (*Subject, error) {
+	return NewVariant(paper, name, suite.Variant{Form: form, Optimize: 2, Debug: true}, size, threads)
+}
+
+// NewVariant builds a program of the suite as a variant says.
+func NewVariant(paper, name string, v suite.Variant, size Size, threads int) (*Subject, error) {
 	p, err := suite.Find(name)
 	if err != nil {
 		return nil, err
 	}
-	file, err := p.Build(suite.Variant{Form: form, Optimize: 2, Debug: true})
+	file, err := p.Build(v)
 	if err != nil {
 		return nil, err
 	}
 	return &Subject{
-		Paper: paper, Program: p, Form: form, Threads: threads, Sched: machine.DefaultConfig().Sched,
+		Paper: paper, Program: p, Form: v.Form, Threads: threads, Sched: machine.DefaultConfig().Sched,
 		file: file, args: p.CommandLine(size.arguments(&p), threads),
 	}, nil
 }

@@ -122,12 +122,20 @@ func (p *coredet) phaseQuantum(c *sched.Cluster) (sched.Quantum, bool) {
 	return sched.Quantum{}, false
 }
 
-// placeMember puts a thread on the core where it starts first, and on its last core if that is one
-// of several. A thread that is on the core is between two quanta.
+// placeMember leaves a thread on its core if it is on one, where it can go on at once. Otherwise it puts it on the
+// core where it starts first, the change of threads included: on its last core, unless another one is earlier by
+// more than that. In the serial phase, where all wait for the one before, no core is early.
 func (p *coredet) placeMember(c *sched.Cluster, t arch.ThreadID) arch.CoreID {
-	affinity, readyAt := c.Affinity(t), c.ReadyAt(t)
-	core := c.EarliestCore(affinity, readyAt)
-	if last := c.LastCoreOf(t); last != arch.NoCore && affinity&(1<<last) != 0 && c.Now(last) <= max(c.Now(core), readyAt) {
+	affinity := c.Affinity(t)
+	if core := c.CoreOf(t); core != arch.NoCore && affinity&(1<<core) != 0 {
+		return core
+	}
+	from := c.ReadyAt(t)
+	if p.serial {
+		from = c.Makespan()
+	}
+	core := c.EarliestCore(affinity, from)
+	if last := c.LastCoreOf(t); last != arch.NoCore && affinity&(1<<last) != 0 && max(c.Now(last), from) <= max(c.Now(core), from)+c.SwitchCost() {
 		core = last
 	}
 	c.PlaceOn(t, core)

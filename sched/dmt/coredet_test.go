@@ -70,6 +70,24 @@ func TestCoreDetCosts(t *testing.T) {
 	}
 }
 
+// A thread keeps its core while the cores are as many as the threads, also if others, whose threads wait, are behind.
+func TestCoreDetKeepsCores(t *testing.T) {
+	o := sched.Options{Policy: sched.CoreDet, Quantum: 100, Jitter: Fraction(0)}
+	c := NewCluster(t, 3, 1, o)
+	c.SetSwitchCost(1000)
+	c.SetCosts(sched.Costs{Sync: 7, SpinCheck: 3})
+	var waiting, working, setting []Op
+	for range 5 {
+		waiting = append(waiting, Await(0))
+		working = append(working, Run(250), Locked(0), Run(30))
+		setting = append(setting, Run(400), Set(0))
+	}
+	f := NewMachine(c, waiting, working, setting).Finish(t)
+	if n := f.Cluster.Switches(); n != 0 {
+		t.Errorf("%d switches of threads: %v", n, f.History)
+	}
+}
+
 // The order of quanta is the same for every seed, noise, delay, number of cores and cost, if no
 // timer has a part in it: the clocks alone change.
 func TestCoreDetOrderIsFixed(t *testing.T) {

@@ -6,6 +6,7 @@
 package doctor
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -165,13 +166,19 @@ func checkSlurm(h Host) finding {
 }
 
 func checkEngines(h Host) finding {
-	if !h.direct {
-		return finding{
-			"engines", note, engines.Unicorn,
-			"--engine " + engines.Direct + " needs a host processor with the instructions of " + arch.V2.String() + "; every run can use " + engines.Unicorn,
-		}
+	var usable []string
+	if h.unicorn != [3]int{} {
+		usable = append(usable, engines.Unicorn)
 	}
-	return finding{thing: "engines", found: engines.Unicorn + ", " + engines.Direct}
+	if h.direct {
+		usable = append(usable, engines.Direct)
+	}
+	f := finding{thing: "engines", found: cmp.Or(strings.Join(usable, ", "), "none")}
+	if !h.direct {
+		f.verdict = note
+		f.advice = "--engine " + engines.Direct + " needs a host processor with the instructions of " + arch.V2.String() + "; every run can use " + engines.Unicorn
+	}
+	return f
 }
 
 func checkLoader(h Host) finding {

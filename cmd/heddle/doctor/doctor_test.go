@@ -96,6 +96,7 @@ func TestDoctorSaysWhatToDo(t *testing.T) {
 		"BAD Unicorn library 2.0.1 -> install libunicorn-dev 2.1.1":                                          {old, false},
 		"note Unicorn library none -> install libunicorn2t64 2.1.1 of Debian 13":                             {without, true},
 		"BAD Unicorn library none -> install libunicorn2t64 2.1.1 of Debian 13":                              {neither, false},
+		"ok engines direct ok dynamic loader":                                                                {without, true},
 		"note Z3 library none -> install libz3-4":                                                            {less, true},
 		"note drawing of plots heddle-plot is missing -> `make build` makes it":                              {less, true},
 		"ok Slurm none; experiment run --slurm cannot be used from here":                                     {bare, true},

@@ -114,11 +114,13 @@ func (p *Program) plot(all []*sweep.Experiment, o sweep.Options, plot sweep.Plot
 func (p *Program) exportCommand() *cobra.Command {
 	var o sweep.Options
 	var output string
+	var asParquet bool
 	c := &cobra.Command{
 		Use:   "export FILE.yaml",
-		Short: "Write the stored runs of an experiment as CSV",
+		Short: "Write the stored runs of an experiment as CSV or Parquet",
 		Long: `Write the stored runs of an experiment as CSV, a line for each run with a column for
-each parameter, measure and value, for pandas, R and spreadsheets.`,
+each parameter, measure and value, for pandas, R and spreadsheets, or as Parquet, whose
+columns have types.`,
 		Args: p.OneFile,
 		RunE: func(_ *cobra.Command, args []string) error {
 			x, err := sweep.Load(args[0])
@@ -126,10 +128,10 @@ each parameter, measure and value, for pandas, R and spreadsheets.`,
 				return err
 			}
 			if output == "" {
-				return x.Export(o, p.Stdout)
+				return x.Export(o, asParquet, p.Stdout)
 			}
 			var text bytes.Buffer
-			if err := x.Export(o, &text); err != nil {
+			if err := x.Export(o, asParquet, &text); err != nil {
 				return err
 			}
 			if err := outfile.WriteBytes(output, text.Bytes()); err != nil {
@@ -140,5 +142,6 @@ each parameter, measure and value, for pandas, R and spreadsheets.`,
 	}
 	addStoreFlag(c, &o)
 	c.Flags().StringVarP(&output, "output", "o", "", "write to `FILE` (default: standard output)")
+	c.Flags().BoolVar(&asParquet, "parquet", false, "write Parquet in place of CSV")
 	return c
 }

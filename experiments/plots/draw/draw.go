@@ -208,7 +208,10 @@ func (pic *picture) style() {
 	size(&p.X.Tick.Label.Font, textSize-1)
 	size(&p.Y.Tick.Label.Font, textSize-1)
 	size(&pic.legend.TextStyle.Font, textSize-1)
-	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = pic.Title, pic.X.Title, pic.Y.Title
+	p.Title.Text, p.X.Label.Text = pic.Title, pic.X.Title
+	if !pic.Y.Log { // Draw writes the others: gonum leaves room for one in the middle of the numbers, which is near the top
+		p.Y.Label.Text = pic.Y.Title
+	}
 	p.Title.Padding = vg.Points(6)
 	p.X.Padding, p.Y.Padding = vg.Points(2), vg.Points(2)
 	pic.legend.ThumbnailWidth = 8 * vg.Millimeter
@@ -261,6 +264,15 @@ func (x *Picture) Draw(dc draw.Canvas) {
 	dc.SetColor(color.White)
 	dc.Fill(dc.Rectangle.Path())
 	inner := draw.Crop(dc, edge, -edge, edge, -edge)
-	p.Draw(draw.Crop(inner, 0, -x.side, 0, 0))
+	area := draw.Crop(inner, 0, -x.side, 0, 0)
+	if title := x.pic.Y.Title; x.pic.Y.Log && title != "" {
+		style := p.Y.Label.TextStyle
+		area = draw.Crop(area, style.Height(title)+p.Y.Padding, 0, 0, 0)
+		data := p.DataCanvas(area)
+		at := vg.Point{X: inner.Min.X + style.Height(title) - style.FontExtents().Descent, Y: data.Center().Y}
+		style.Rotation += math.Pi / 2
+		inner.FillText(style, at, title)
+	}
+	p.Draw(area)
 	x.pic.legend.Draw(draw.Crop(inner, inner.Size().X-x.side+legendGap, 0, 0, -p.Title.TextStyle.Height(x.pic.Title)-vg.Points(6)))
 }

@@ -293,3 +293,38 @@ func TestBoxes(t *testing.T) {
 		t.Errorf("%+v", b)
 	}
 }
+
+// TestLogarithmicAxesAreHigh: a logarithmic axis with a long title begins right below the picture's title, as a linear one does.
+func TestLogarithmicAxesAreHigh(t *testing.T) {
+	for _, log := range []bool{false, true} {
+		p := plots.Plot{
+			Title: "Times", Kind: plots.Bars, Y: plots.Axis{Title: "time to check an input [us]", Log: log}, Categories: []string{"a", "b"},
+			Series: []plots.Series{{Name: "s", Points: []plots.Point{{X: 0, Y: number(1)}, {X: 1, Y: number(3000)}}}},
+		}
+		var file bytes.Buffer
+		if err := Write(&file, p, "png"); err != nil {
+			t.Fatal(err)
+		}
+		made, err := png.Decode(&file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// The axis is the longest black line of the left fifth.
+		longest, top, size := 0, 0, made.Bounds()
+		for x := range size.Dx() / 5 {
+			length := 0
+			for y := range size.Dy() {
+				if r, g, b, _ := made.At(x, y).RGBA(); r+g+b > 3*0x8000 {
+					length = 0
+					continue
+				}
+				if length++; length > longest {
+					longest, top = length, y+1-length
+				}
+			}
+		}
+		if share := float64(top) / float64(size.Dy()); share > 0.2 || longest < size.Dy()/2 {
+			t.Errorf("logarithmic %v: the axis of %d points begins at %.2f of the height", log, longest, share)
+		}
+	}
+}

@@ -23,6 +23,8 @@ type Variant struct {
 	// Count makes the program print how many synchronization operations it
 	// did, on standard error.
 	Count bool
+	// Hints adds hints for PARROT's schedules.
+	Hints bool
 }
 
 // Variants are the eight ways in which `make programs` builds each form.
@@ -71,6 +73,9 @@ func (v Variant) label() string {
 	if v.Count {
 		name += "-count"
 	}
+	if v.Hints {
+		name += "-hints"
+	}
 	return name
 }
 
@@ -88,6 +93,9 @@ func (v Variant) flags() []string {
 	}
 	if v.Count {
 		args = append(args, "-DCOUNT")
+	}
+	if v.Hints {
+		args = append(args, "-DHINTS")
 	}
 	if v.Debug || v.Sanitize {
 		args = append(args, "-g")

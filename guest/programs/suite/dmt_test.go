@@ -5,7 +5,9 @@ import (
 	"encoding/hex"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/heddle-dmt/heddle/emu/arch"
@@ -117,6 +119,38 @@ func TestDeterministicOrders(t *testing.T) {
 				if order != first {
 					t.Errorf("%s on %v: the order of operations differs from that on %v", policy, m, machines[0])
 				}
+			}
+		}
+	})
+}
+
+// TestHints: with hints, too, PARROT's order of operations is the same on all machines, unless a program has
+// performance-critical sections. Those programs have the right output, which does not depend on the order.
+func TestHints(t *testing.T) {
+	each(t, Fixed, func(t *testing.T, p Program) {
+		if p.Kind != Kernel {
+			t.Skip("has no hints of its own")
+		}
+		text, err := sources.ReadFile(path.Join(p.Folder, p.Name+".c"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		command := append([]string{build(t, p, Variant{Form: Fixed, Optimize: 2, Hints: true})}, p.CommandLine(p.Arguments.Test, 4)...)
+		want := run(t, timeLimit, nil, command...)
+		first := ""
+		for _, m := range firstAndSome(dmtMachines(sched.Parrot), turn(p)) {
+			r, order, h := syncOrder(t, m, command...)
+			if got := emulated(r, h, ""); got != Correct || p.Output != Varies && r.stdout != want.stdout {
+				t.Errorf("on %v: %s, %v", m, got, r)
+			}
+			if strings.Contains(string(text), "pcs_enter") {
+				continue
+			}
+			if first == "" {
+				first = order
+			}
+			if order != first {
+				t.Errorf("the order of operations on %v differs", m)
 			}
 		}
 	})

@@ -21,6 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "hints.h"
 #ifdef COUNT
 #include "count.h"
 #else
@@ -200,6 +201,7 @@ struct numbered_thread {
 static inline void *run_numbered(void *argument)
 {
 	struct numbered_thread *t = argument;
+	HINT(soba_wait(HINT_START));
 	t->body(t->id);
 	return NULL;
 }
@@ -210,10 +212,12 @@ static inline void run_threads(long n, void (*body)(long id))
 {
 	pthread_t threads[MAX_THREADS];
 	struct numbered_thread list[MAX_THREADS];
+	HINT(soba_init(HINT_START, n, 0));
 	for (long i = 1; i < n; i++) {
 		list[i] = (struct numbered_thread){i, body};
 		start_thread(&threads[i], run_numbered, &list[i]);
 	}
+	HINT(soba_wait(HINT_START));
 	body(0);
 	for (long i = 1; i < n; i++)
 		pthread_join(threads[i], NULL);

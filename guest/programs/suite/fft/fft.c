@@ -133,7 +133,7 @@ static void *work(void *unused)
 	pthread_mutex_lock(&id_mutex);
 	long id = next_id++;
 	pthread_mutex_unlock(&id_mutex);
-
+	HINT(soba_wait(HINT_START));
 	fill(id);
 	pthread_barrier_wait(&barrier);
 	double initialised = now_seconds();
@@ -205,7 +205,7 @@ int main(int argc, char **argv)
 	input = allocate(n, sizeof *input);
 	roots = allocate(n, sizeof *roots);
 	pthread_barrier_init(&barrier, NULL, threads);
-
+	HINT(soba_init(HINT_START, threads, 0));
 	pthread_t others[MAX_THREADS];
 	for (long i = 1; i < threads; i++)
 		start_thread(&others[i], work, NULL);

@@ -186,6 +186,7 @@ static void add_link(struct patch *to, struct patch *from)
 // parts_of returns the four parts of a patch, which any thread may have made.
 static struct patch *parts_of(struct patch *p, bool split)
 {
+	HINT(pcs_enter());
 	pthread_mutex_lock(&p->mutex);
 	if (p->parts == NULL && split) {
 		p->parts = allocate(4, sizeof *p->parts);
@@ -199,6 +200,7 @@ static struct patch *parts_of(struct patch *p, bool split)
 	}
 	struct patch *parts = p->parts;
 	pthread_mutex_unlock(&p->mutex);
+	HINT(pcs_exit());
 	return parts;
 }
 
@@ -224,6 +226,7 @@ static bool refine(struct patch *to, const struct link *l)
 static void put(long id, struct patch *p)
 {
 	struct queue *q = &queues[id];
+	HINT(pcs_enter());
 	pthread_mutex_lock(&q->mutex);
 	p->waiting = q->first;
 	q->first = p;
@@ -233,6 +236,7 @@ static void put(long id, struct patch *p)
 	unfinished++;
 	pthread_cond_signal(&work_changed);
 	pthread_mutex_unlock(&work_mutex);
+	HINT(pcs_exit());
 }
 
 static struct patch *take_from(struct queue *q)
@@ -248,6 +252,7 @@ static struct patch *take_from(struct queue *q)
 // take waits for a task; NULL means that all are finished.
 static struct patch *take(long id)
 {
+	HINT(pcs_enter());
 	pthread_mutex_lock(&work_mutex);
 	while (queued == 0 && unfinished > 0)
 		pthread_cond_wait(&work_changed, &work_mutex);
@@ -258,18 +263,23 @@ static struct patch *take(long id)
 	// One of the tasks in the queues is now this thread's.
 	for (long k = 0; some; k++) {
 		struct patch *p = take_from(&queues[(id + k) % threads]);
-		if (p)
+		if (p) {
+			HINT(pcs_exit());
 			return p;
+		}
 	}
+	HINT(pcs_exit());
 	return NULL;
 }
 
 static void finish(void)
 {
+	HINT(pcs_enter());
 	pthread_mutex_lock(&work_mutex);
 	if (--unfinished == 0)
 		pthread_cond_broadcast(&work_changed);
 	pthread_mutex_unlock(&work_mutex);
+	HINT(pcs_exit());
 }
 
 // gather refines the patch's links and collects the light that they carry.

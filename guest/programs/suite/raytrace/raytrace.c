@@ -215,9 +215,11 @@ static void number_ray(bool plainly)
 {
 	if (plainly)
 		return;
+	HINT(pcs_enter());
 	pthread_mutex_lock(&ray_mutex);
 	ray_count++;
 	pthread_mutex_unlock(&ray_mutex);
+	HINT(pcs_exit());
 }
 
 static double brightness(struct vector at, struct vector normal, bool plainly)

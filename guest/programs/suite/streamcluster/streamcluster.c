@@ -66,6 +66,7 @@ static void wait_while(int phase)
 // own_barrier waits until all threads have arrived.
 static void own_barrier(void)
 {
+	HINT(pcs_enter());
 	spin_while(0);
 	pthread_mutex_lock(&barrier_mutex);
 	wait_while(0);
@@ -80,6 +81,7 @@ static void own_barrier(void)
 	if (--arrived == 0)
 		set_phase(1);
 	pthread_mutex_unlock(&barrier_mutex);
+	HINT(pcs_exit());
 }
 
 static int64_t distance(const struct point *a, const struct point *b)
