@@ -139,7 +139,7 @@ type Needs struct {
 	// HandlerReturns the controller is not asked about the system calls that end handlers. Creations
 	// also has it asked about a thread that was woken (AtWake) before the thread checks again
 	// whether its wait is over.
-	Signals, HandlerReturns, Kills, Atomics, Allocations, Creations bool
+	Signals, HandlerReturns, Kills, Times, Atomics, Allocations, Creations bool
 	// CallWakes has the controller asked about a thread that was woken in a system call outside of
 	// operations (AtWake) before the thread checks again whether its wait is over, unless it gets a signal.
 	CallWakes bool
@@ -174,6 +174,10 @@ const (
 	HandlerReturned
 	// SignalSent is when a thread sends a signal to another within an operation (Needs.Kills).
 	SignalSent
+	// TimeAsked is before a system call within an operation whose result depends on the time
+	// (linux.TimeDependent); ThreadEvent.Number is the call's. The controller may have the effect
+	// Answer (Needs.Times).
+	TimeAsked
 	// AtomicExecuted is after an atomic instruction that was asked about (AtAtomic);
 	// ThreadEvent.Sync is its effect (Needs.Atomics).
 	AtomicExecuted
@@ -191,9 +195,10 @@ const (
 type ThreadEvent struct {
 	Kind   EventKind
 	Thread arch.ThreadID
-	// Instructions is the number of instructions that the thread has retired. SignalSent and
-	// ThreadCreated have none.
+	// Instructions is the number of instructions that the thread has retired. SignalSent, TimeAsked
+	// and ThreadCreated have none.
 	Instructions uint64
+	Number       uint64
 	// Signal and Sync describe events of some kinds, and are valid during the call only.
 	Signal *event.Signal
 	Sync   *event.Sync

@@ -491,7 +491,7 @@ func TestPauseWithAffinity(t *testing.T) {
 
 // The threads of an order of priorities let one another go first.
 func TestPauseAmongPriorities(t *testing.T) {
-	c, err := sched.NewWithPolicy(2, sched.NewPriority([]arch.ThreadID{2, 1}))
+	c, err := sched.NewWithPolicy(2, sched.NewPriority([]arch.ThreadID{2, 1}, 0))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,16 +8,19 @@ import (
 
 // priority runs, of the threads that can run, the one that comes first in an
 // order, on one core, until it cannot continue or one before it can (Frost section
-// 3.1). A thread that yields, with sched_yield or the PAUSE of a spin loop, lets
-// all others go first once: its spinning may end by one of them. Timers fire when no
-// thread can run.
+// 3.1). A thread that yields, with sched_yield or the PAUSE of a spin loop, or that runs
+// longer than the patience, lets all others go first once: its spinning may end by one
+// of them. Timers fire when no thread can run.
 //
-// It does not keep invariant 5: a thread that spins for a later one without
-// yielding spins for ever. Whoever uses it bounds the run.
+// It does not keep invariant 5: without patience, a thread that spins for a later one
+// without yielding spins for ever. Whoever uses it bounds the run.
 type priority struct {
-	ranks   map[arch.ThreadID]int
-	threads []orderedThread // that can run, in order
-	core    arch.CoreID
+	ranks    map[arch.ThreadID]int
+	threads  []orderedThread // that can run, in order
+	core     arch.CoreID
+	patience uint64 // instructions; 0: without end
+	running  arch.ThreadID
+	ran      uint64 // instructions of running since another thread has run
 }
 
 // orderedThread is a thread that can run, and whether it has yielded since all others
@@ -29,9 +32,10 @@ type orderedThread struct {
 }
 
 // NewPriority is the policy of an order of threads. Threads that are not in it
-// follow, by their numbers.
-func NewPriority(order []arch.ThreadID) Policy {
-	p := &priority{ranks: map[arch.ThreadID]int{}}
+// follow, by their numbers. A thread that has executed more than patience instructions while
+// others can run is taken to spin; 0: none is.
+func NewPriority(order []arch.ThreadID, patience uint64) Policy {
+	p := &priority{ranks: map[arch.ThreadID]int{}, patience: patience}
 	for i, t := range order {
 		p.ranks[t] = i
 	}
@@ -91,7 +95,15 @@ func (p *priority) firstToRun() arch.ThreadID {
 	return p.threads[i].thread
 }
 
-func (p *priority) Ran(*Cluster, Quantum, uint64, arch.Cycles) {}
+func (p *priority) Ran(c *Cluster, q Quantum, instructions uint64, _ arch.Cycles) {
+	if q.Thread != p.running {
+		p.running, p.ran = q.Thread, 0
+	}
+	if p.ran += instructions; p.patience > 0 && p.ran > p.patience {
+		p.ran = 0
+		p.Yield(c, q.Thread)
+	}
+}
 
 // SwitchPolicy lets another policy decide from now on; the runnable threads are reported to it.
 func (c *Cluster) SwitchPolicy(p Policy) {

@@ -181,8 +181,11 @@ func (c *control) Issue(_ *recorder.Recorder, t *kernel.Task, e *event.Syscall) 
 		return
 	}
 	if c.recognizer.InOperation(e.Thread) {
-		if c.needs.Kills && e.Number == unix.SYS_TGKILL {
+		switch {
+		case c.needs.Kills && e.Number == unix.SYS_TGKILL:
 			c.controller.Observe(&c.gate, sched.ThreadEvent{Kind: sched.SignalSent, Thread: e.Thread})
+		case c.needs.Times && linux.Has(e.Number, linux.TimeDependent):
+			c.controller.Observe(&c.gate, sched.ThreadEvent{Kind: sched.TimeAsked, Thread: e.Thread, Number: e.Number})
 		}
 		return
 	}

@@ -69,6 +69,10 @@ func newScript() *study.Script {
 				Reported: []sheet.Reported{{Of: "work", Paper: "paper"}},
 			},
 		},
+		{
+			Name: "servers", Title: "Servers: time with Frost", Config: "configs/frost/servers.yaml", Plan: planServers,
+			Pairs: []sheet.Pair{{Ours: "overhead", Paper: "paper_overhead"}},
+		},
 	}}
 }
 

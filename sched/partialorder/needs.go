@@ -27,7 +27,7 @@ func (r *Recorder) Observe(g *sched.Gate, e sched.ThreadEvent) {
 // Needs implements Controller.
 func (f *Replayer) Needs() sched.Needs {
 	return sched.Needs{
-		Signals: true, HandlerReturns: true, Atomics: true, CallWakes: true,
+		Signals: true, HandlerReturns: true, Times: true, Atomics: true, CallWakes: true,
 		MayRun: true, SignalHolds: true, Stops: true,
 	}
 }
@@ -39,6 +39,8 @@ func (f *Replayer) Observe(g *sched.Gate, e sched.ThreadEvent) {
 		f.noteSignal(e.Signal)
 	case sched.HandlerReturned:
 		f.noteHandlerReturn(e.Thread)
+	case sched.TimeAsked:
+		f.answerWithin(g, e.Thread, e.Number)
 	case sched.AtomicExecuted:
 		f.completeAtomic(g, e.Sync)
 	}

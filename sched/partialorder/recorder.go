@@ -474,6 +474,19 @@ func (r *Recorder) NoteTime(id arch.ThreadID, number uint64, now int64) {
 	}
 }
 
+// NoteAnswer records the answer of a time-dependent system call that a thread has made within an operation.
+func (r *Recorder) NoteAnswer(id arch.ThreadID, a Answer) {
+	n, ok := r.byID[id]
+	if !ok {
+		return
+	}
+	t := r.threads[n]
+	if k := len(t.open); k > 0 && t.open[k-1].index >= 0 {
+		s := &t.steps[t.open[k-1].index]
+		s.Answers = append(s.Answers, a)
+	}
+}
+
 // NoteWrites records the writes of the system call that a thread has just completed, if the call is
 // time-dependent or was interrupted.
 func (r *Recorder) NoteWrites(id arch.ThreadID, number uint64, writes []event.Write) {

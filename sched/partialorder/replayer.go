@@ -60,6 +60,7 @@ type replayedThread struct {
 	process                     arch.ThreadID // ThreadState.Process
 	entersHandler, restartsCall bool
 	pendingWrites               []event.Write // of the call that a signal ends
+	answering, answered         int           // answers given within the operation of the step of this index
 }
 
 // NewReplayer makes the controller of a replica that begins where the order does.
@@ -320,6 +321,27 @@ func (f *Replayer) beginStep(g *sched.Gate, n int) {
 		o.beginDone, o.beginPending = true, true
 	}
 	t.open = append(t.open, o)
+}
+
+// answerWithin gives a system call within an operation the answer that it had in the first replica.
+func (f *Replayer) answerWithin(g *sched.Gate, id arch.ThreadID, number uint64) {
+	n, ok := f.byID[id]
+	if !ok || f.threads[n].diverged || len(f.threads[n].open) == 0 {
+		return
+	}
+	t := f.threads[n]
+	i := t.open[len(t.open)-1].index
+	if i < 0 {
+		return
+	}
+	if i != t.answering {
+		t.answering, t.answered = i, 0
+	}
+	if list := f.logOf(n).Steps[i].Answers; t.answered < len(list) && list[t.answered].Number == number {
+		a := &list[t.answered]
+		t.answered++
+		g.Affect(sched.Effect{Kind: sched.Answer, Thread: id, Result: a.Result, Writes: a.Writes})
+	}
 }
 
 // showTime has the step that a thread begins leave the time stamps that it left in the first replica.

@@ -53,6 +53,8 @@ type Step struct {
 	// its siginfo_t, and the others are the writes of the system call that it has ended.
 	Result uint64
 	Writes []event.Write
+	// Answers are those of the time-dependent system calls within the operation, in their order.
+	Answers []Answer
 	// Place is, for a signal and for an interrupted system call, the number of instructions of the
 	// thread since its previous step. Within reports that a signal arrives while the thread waits
 	// in the kernel, Interrupted that a signal has ended the system call, and Split that the
@@ -73,6 +75,12 @@ type Step struct {
 	entities     []entity
 	complete     bool
 	declaresExit bool // sched.SyncPoint.MayExit
+}
+
+// Answer is what a system call that is not carried out again gives: its result, and the memory that it writes.
+type Answer struct {
+	Number, Result uint64
+	Writes         []event.Write
 }
 
 // matches reports whether two steps are the same step of the program, as far as that is known

@@ -75,7 +75,7 @@ func (f *Follower) RunEpochParallel(ctx context.Context, from *Checkpoint, first
 	for core := range m.Cluster().Cores() {
 		m.Cluster().Lift(arch.CoreID(core), e.began)
 	}
-	m.Cluster().SwitchPolicy(sched.NewPriority(priority))
+	m.Cluster().SwitchPolicy(sched.NewPriority(priority, first.Effort+leastPatience))
 	o.Begin(m.Gate())
 	e.applyVerdict()
 	if err := e.followOrder(ctx, o, most); err != nil {
@@ -153,6 +153,10 @@ const (
 	probeSteps  = 40
 	probeEffort = 1_000_000
 )
+
+// leastPatience is added to what all threads of the first replica did in the epoch: one that executes more
+// instructions than that, while others can run, waits for one of them in a loop.
+const leastPatience = 1_000_000
 
 // followOrder runs an epoch-parallel replica until its epoch is over.
 func (e *epochRun) followOrder(ctx context.Context, f *partialorder.Replayer, most uint64) error {

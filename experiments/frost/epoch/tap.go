@@ -161,8 +161,12 @@ func (t *tap) Return(_ *recorder.Recorder, task *kernel.Task, e *event.Syscall) 
 	if t.recorder != nil {
 		t.recorder.NoteTime(e.Thread, e.Number, t.m.Kernel().Now())
 	}
-	if t.recorder != nil && (partialorder.IsTimeDependent(e.Number) || interrupted) && !t.m.InOperation(e.Thread) {
+	switch dependent := partialorder.IsTimeDependent(e.Number); {
+	case t.recorder == nil || !dependent && !interrupted:
+	case !t.m.InOperation(e.Thread):
 		t.recorder.NoteWrites(e.Thread, e.Number, readAnswers(task, e))
+	case dependent:
+		t.recorder.NoteAnswer(e.Thread, partialorder.Answer{Number: e.Number, Result: e.Result, Writes: readAnswers(task, e)})
 	}
 }
 
