@@ -173,6 +173,14 @@ func TestLeakedLock(t *testing.T) {
 	}
 }
 
+// A sleep of 50 microseconds may end before another thread has executed a few instructions.
+func TestSleepIsNoOrder(t *testing.T) {
+	r := searchSome(t, gcctest.File(t, "testdata/sleep.c"), 2)
+	if f := r.Failures; len(f) != 1 || f[0].Failure.Class != machine.FailureAssertion {
+		t.Errorf("%+v", *r)
+	}
+}
+
 // With HeapCheck a second free, and the use of a block that is freed, fail where they are.
 func TestHeapCheck(t *testing.T) {
 	program := gcctest.File(t, "testdata/freed.c")

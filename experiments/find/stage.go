@@ -15,6 +15,7 @@ import (
 	"github.com/heddle-dmt/heddle/guest/loader"
 	"github.com/heddle-dmt/heddle/internal/debuginfo"
 	"github.com/heddle-dmt/heddle/internal/machine"
+	"github.com/heddle-dmt/heddle/internal/rand"
 	"github.com/heddle-dmt/heddle/memmodel"
 	"github.com/heddle-dmt/heddle/sched"
 	"github.com/heddle-dmt/heddle/sched/points"
@@ -195,6 +196,7 @@ func (s *stage) begin(x *schedule) {
 	s.exited = false
 	s.lastPlaces, s.leaks.mutexes, s.leaks.leaked = nil, x.mutexes, 0
 	s.policy = points.NewPolicy(points.New(x.kind.Strategy, x.seed, x.estimate), bounds)
+	s.fireEarly(x)
 	s.commits.begin(x.seed, x.estimate.Points)
 	s.plan, s.switchedAt, s.newPairs = x, 0, nil
 	s.follows = slices.Contains([]string{points.POS, points.SURW, points.RFF}, x.kind.Strategy)
@@ -211,6 +213,19 @@ func (s *stage) begin(x *schedule) {
 		}
 		s.m.CPU().SetBreakpoints(list)
 	}
+}
+
+// fireEarly has timers fire early in half of the schedules that may preempt: those that are due within a time for which an
+// operating system may well keep a thread from running.
+func (s *stage) fireEarly(x *schedule) {
+	const within = 100 // microseconds
+	draw := rand.NewStream(x.seed, 'T')
+	kind := draw.Below(4)
+	if kind < 2 || x.kind.Strategy == points.Serial || x.kind.Strategy == points.Turns {
+		return
+	}
+	mhz := s.m.Config().Costs.MHz
+	s.policy.FireEarly(draw, rand.NewShare([]float64{0.25, 0.75}[kind-2]), arch.Cycles(within*mhz))
 }
 
 // run executes a schedule from its start to its end, or until one of its limits is reached or ctx is
