@@ -70,7 +70,7 @@ func (b *Births) age(a Agent) uint32 {
 type Uses []Use
 
 // Use is the use of memory by an agent: one more than the number of births before its last load and its last
-// store, 0 if there was none. Accesses are counted by the caller.
+// store, or 0. Accesses are counted by the caller.
 type Use struct {
 	Agent
 	lastLoad, lastStore uint32
