@@ -11,15 +11,20 @@ import "github.com/heddle-dmt/heddle/emu/arch"
 // CellSize is the number of bytes of a cell: memory is shared cell by cell.
 const CellSize = 8
 
-// Agent is what uses memory: a thread, or a fiber that it carries. Numbers of fibers are from 1 on.
+// Agent is what uses memory: a thread, or a fiber that it carries, and each in a handler of a signal or not. Numbers of
+// fibers are from 1 on.
 type Agent struct {
-	Thread arch.ThreadID
-	Fiber  uint32 // 0: the thread itself
+	Thread  arch.ThreadID
+	Fiber   uint32 // 0: the thread itself
+	Handler bool
 }
 
 // isOther reports whether an agent's operations may have another order than those of an agent: two fibers of a thread
-// are different agents, and a fiber is the same one on all threads.
+// are different agents, and so are a thread and its handlers; a fiber is the same one on all threads.
 func (a Agent) isOther(than Agent) bool {
+	if a.Handler != than.Handler {
+		return true
+	}
 	if a.Fiber != 0 && than.Fiber != 0 {
 		return a.Fiber != than.Fiber
 	}
@@ -63,6 +68,7 @@ func (a Agent) Identity() Agent {
 
 // age is how many threads and fibers there were when an agent came to be, itself included.
 func (b *Births) age(a Agent) uint32 {
+	a.Handler = false
 	return b.ages[a.Identity()]
 }
 

@@ -10,7 +10,7 @@ import (
 func TestAreShared(t *testing.T) {
 	type step struct {
 		thread, fiber uint32
-		access        string // "load", "store", or "born"
+		access        string // "load", "store", "born", or "handler", which is a load in one
 	}
 	for _, x := range []struct {
 		name  string
@@ -27,6 +27,8 @@ func TestAreShared(t *testing.T) {
 		{"a thread and a fiber of it", []step{{1, 0, "store"}, {1, 2, "load"}}, false},
 		{"a thread and a fiber of another", []step{{1, 0, "store"}, {2, 2, "load"}}, true},
 		{"before the fiber is created", []step{{1, 1, "store"}, {0, 3, "born"}, {1, 3, "load"}}, false},
+		{"a thread and its handler", []step{{1, 0, "store"}, {1, 0, "handler"}}, true},
+		{"before the thread of the handler is created", []step{{1, 0, "store"}, {3, 0, "born"}, {3, 0, "handler"}}, false},
 		{"a fiber, before and after", []step{{1, 1, "load"}, {0, 3, "born"}, {1, 3, "load"}, {1, 1, "store"}}, true},
 	} {
 		births := NewBirths()
@@ -38,7 +40,7 @@ func TestAreShared(t *testing.T) {
 		for _, s := range x.steps {
 			switch {
 			case s.access != "born":
-				uses.Note(Agent{Thread: arch.ThreadID(s.thread), Fiber: s.fiber}, births, s.access == "store")
+				uses.Note(Agent{Thread: arch.ThreadID(s.thread), Fiber: s.fiber, Handler: s.access == "handler"}, births, s.access == "store")
 			case s.fiber != 0:
 				births.NoteFiber(s.fiber)
 			default:

@@ -181,6 +181,14 @@ func TestSleepIsNoOrder(t *testing.T) {
 	}
 }
 
+// A handler of a signal that waits for a lock of the thread that it interrupts is a deadlock.
+func TestDeadlockOfHandler(t *testing.T) {
+	r := searchSome(t, gcctest.File(t, "testdata/handler.c"), 2)
+	if f := r.Failures; len(f) != 1 || f[0].Failure.Class != machine.FailureDeadlock || !strings.Contains(f[0].Where, "handle") {
+		t.Errorf("%+v", *r)
+	}
+}
+
 // With HeapCheck a second free, and the use of a block that is freed, fail where they are.
 func TestHeapCheck(t *testing.T) {
 	program := gcctest.File(t, "testdata/freed.c")

@@ -139,6 +139,7 @@ type profile struct {
 	process  uint64 // of the thread that runs, in the bits above those of addresses
 	thread   arch.ThreadID
 	fiber    uint32                  // that the thread carries, or 0
+	handler  bool                    // the thread is in a handler of a signal
 	ofFiber  func(pc arch.Addr) bool // reports whether an instruction acts for the fiber, and not for the thread
 	recent   [1 << 12]recentUse
 	known    [1 << 10]knownPage
@@ -188,7 +189,7 @@ func (s *profile) noteThread(t arch.ThreadID) {
 
 // agent is what an instruction of the thread that runs acts for.
 func (s *profile) agent(pc uint64) sharing.Agent {
-	a := sharing.Agent{Thread: s.thread}
+	a := sharing.Agent{Thread: s.thread, Handler: s.handler}
 	if s.fiber != 0 && s.ofFiber(arch.Addr(pc)) {
 		a.Fiber = s.fiber
 	}

@@ -56,6 +56,7 @@ type stage struct {
 	own, ofFiber map[arch.Addr]bool // known answers of isOwn and actsForGoroutine
 	bias         uint64             // added to addresses in the program's file, if isOwn has met one
 	goroutines   goroutines
+	handlers     handlers
 }
 
 // started is the state of the streams at the start of the schedules.
@@ -235,6 +236,7 @@ func (s *stage) run(ctx context.Context, x *schedule) error {
 		s.m.CPU().ForgetMemory()
 		s.m.CPU().MuteMemory(false)
 		s.noteThreads()
+		s.handlers.begin()
 		s.goroutines.begin(s.m.Kernel().Tasks()[0].ID(), s.profiled.births)
 	}
 	fair := false
@@ -306,6 +308,8 @@ func (s *stage) EngineStarts(t *kernel.Task) machine.Reaction {
 	if s.profiled != nil {
 		s.profiled.beginThread(t)
 		s.profiled.fiber = s.goroutines.carried[t.ID()]
+		// Go's run-time system uses signals itself.
+		s.profiled.handler = s.handlers.starts(t.ID(), s.m.CPU().PC()) && s.goroutines.stops() == nil
 	}
 	s.last = pointReached{pc: s.m.CPU().PC()}
 	if s.switchedAt != 0 {
@@ -427,6 +431,9 @@ func (s *stage) AfterQuantum(t *kernel.Task, stop arch.Stop) {
 		return
 	}
 	s.policy.Ended(stop.Reason == arch.StopBudget)
+	if s.profiled != nil {
+		s.noteEnd(t, stop)
+	}
 	if stop.Reason == arch.StopBudget || stop.Reason == arch.StopPause || stop.Reason == arch.StopBreakpoint {
 		return
 	}
@@ -442,6 +449,17 @@ func (s *stage) AfterQuantum(t *kernel.Task, stop arch.Stop) {
 	if number := r.GPR[arch.RAX]; number == unix.SYS_FUTEX || !linux.Has(number, linux.ThreadLocal|linux.Allocates|linux.EndsThread) {
 		s.profiled.noteCall(arch.Addr(r.RIP) - lengthOfSyscall)
 	}
+}
+
+// noteEnd notes where a thread is at the end of a quantum.
+func (s *stage) noteEnd(t *kernel.Task, stop arch.Stop) {
+	call := uint64(noCall)
+	if stop.Reason == arch.StopSyscall {
+		var r arch.Regs
+		s.m.CPU().Regs(&r)
+		call = r.GPR[arch.RAX]
+	}
+	s.handlers.ended(t.ID(), s.m.CPU().PC(), call)
 }
 
 // lengthOfSyscall is the number of bytes of the instruction SYSCALL.
