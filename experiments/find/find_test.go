@@ -209,6 +209,19 @@ func TestHeapCheck(t *testing.T) {
 	}
 }
 
+// With HeapCheck a byte after a block is no memory, and its write fails at the instruction; without it nothing fails.
+func TestHeapOverflow(t *testing.T) {
+	program := gcctest.File(t, "testdata/overflow.c", "-g")
+	for _, check := range []bool{true, false} {
+		o := options(t, 2)
+		o.Schedules, o.HeapCheck, o.Minimize = 150, check, 0
+		r := search(t, program, o)
+		if found := len(r.Failures) == 1; found != check || found && (r.Failures[0].Failure.String() != "crash: SIGSEGV" || r.Failures[0].Where != "overflow.c:7 (append)") {
+			t.Errorf("heap check %v: %+v", check, *r)
+		}
+	}
+}
+
 // TestCampaign: a campaign with two strategies has a line in its table for each, and continues from its results.
 func TestCampaign(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "small.yaml")
