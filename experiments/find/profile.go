@@ -92,8 +92,18 @@ func (s *search) findPoints(ctx context.Context) error {
 			return err
 		}
 	}
-	s.limits.points = hangFactor*s.most + hangPoints
+	s.limitPoints()
 	return nil
+}
+
+// limitPoints sets the number of points after which a run hangs. A profile that has found new points had not stopped
+// at them: then the accesses to shared memory are counted.
+func (s *search) limitPoints() {
+	accesses := uint64(0)
+	for _, l := range s.points.lines {
+		accesses += l.total
+	}
+	s.limits.points = hangFactor*max(s.most, accesses) + hangPoints
 }
 
 // isStatic reports whether a process was started without a dynamic linker: its auxiliary vector has no address of
@@ -135,6 +145,7 @@ func (s *search) refinePoints(ctx context.Context, first, number int) error {
 			return err
 		}
 	}
+	s.limitPoints()
 	return nil
 }
 
