@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"reflect"
 	"regexp"
@@ -18,6 +19,7 @@ import (
 	"github.com/heddle-dmt/heddle/guest/programs/suite"
 	"github.com/heddle-dmt/heddle/internal/gcctest"
 	"github.com/heddle-dmt/heddle/internal/machine"
+	"github.com/heddle-dmt/heddle/internal/testsize"
 	"github.com/heddle-dmt/heddle/memmodel"
 )
 
@@ -185,6 +187,23 @@ func TestSleepIsNoOrder(t *testing.T) {
 func TestDeadlockOfHandler(t *testing.T) {
 	r := searchSome(t, gcctest.File(t, "testdata/handler.c"), 2)
 	if f := r.Failures; len(f) != 1 || f[0].Failure.Class != machine.FailureDeadlock || !strings.Contains(f[0].Where, "handle") {
+		t.Errorf("%+v", *r)
+	}
+}
+
+// Two goroutines of a Go program, which one thread carries in most schedules, both see that there is enough.
+func TestGoroutines(t *testing.T) {
+	testsize.SkipQuick(t)
+	tool, err := exec.LookPath("go")
+	if err != nil {
+		t.Skip(err)
+	}
+	program := filepath.Join(t.TempDir(), "balance")
+	if out, err := exec.Command(tool, "build", "-o", program, "testdata/balance/balance.go").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	r := searchSome(t, program, 2)
+	if f := r.Failures; len(f) != 1 || f[0].Failure.String() != "wrong output: exit status 2" {
 		t.Errorf("%+v", *r)
 	}
 }
