@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"reflect"
 	"regexp"
@@ -18,6 +19,7 @@ import (
 	"github.com/heddle-dmt/heddle/guest/programs/suite"
 	"github.com/heddle-dmt/heddle/internal/gcctest"
 	"github.com/heddle-dmt/heddle/internal/machine"
+	"github.com/heddle-dmt/heddle/internal/testsize"
 	"github.com/heddle-dmt/heddle/memmodel"
 )
 
@@ -173,6 +175,39 @@ func TestLeakedLock(t *testing.T) {
 	}
 }
 
+// A sleep of 50 microseconds may end before another thread has executed a few instructions.
+func TestSleepIsNoOrder(t *testing.T) {
+	r := searchSome(t, gcctest.File(t, "testdata/sleep.c"), 2)
+	if f := r.Failures; len(f) != 1 || f[0].Failure.Class != machine.FailureAssertion {
+		t.Errorf("%+v", *r)
+	}
+}
+
+// A handler of a signal that waits for a lock of the thread that it interrupts is a deadlock.
+func TestDeadlockOfHandler(t *testing.T) {
+	r := searchSome(t, gcctest.File(t, "testdata/handler.c"), 2)
+	if f := r.Failures; len(f) != 1 || f[0].Failure.Class != machine.FailureDeadlock || !strings.Contains(f[0].Where, "handle") {
+		t.Errorf("%+v", *r)
+	}
+}
+
+// Two goroutines of a Go program, which one thread carries in most schedules, both see that there is enough.
+func TestGoroutines(t *testing.T) {
+	testsize.SkipQuick(t)
+	tool, err := exec.LookPath("go")
+	if err != nil {
+		t.Skip(err)
+	}
+	program := filepath.Join(t.TempDir(), "balance")
+	if out, err := exec.Command(tool, "build", "-o", program, "testdata/balance/balance.go").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	r := searchSome(t, program, 2)
+	if f := r.Failures; len(f) != 1 || f[0].Failure.String() != "wrong output: exit status 2" {
+		t.Errorf("%+v", *r)
+	}
+}
+
 // With HeapCheck a second free, and the use of a block that is freed, fail where they are.
 func TestHeapCheck(t *testing.T) {
 	program := gcctest.File(t, "testdata/freed.c")
@@ -190,6 +225,19 @@ func TestHeapCheck(t *testing.T) {
 	o.HeapCheck = true
 	if _, err := find.Find(t.Context(), config(gcctest.File(t, "testdata/freed.c", "-static")), nil, o); err == nil || !strings.Contains(err.Error(), "linked statically") {
 		t.Errorf("a static program: %v", err)
+	}
+}
+
+// With HeapCheck a byte after a block is no memory, and its write fails at the instruction; without it nothing fails.
+func TestHeapOverflow(t *testing.T) {
+	program := gcctest.File(t, "testdata/overflow.c", "-g")
+	for _, check := range []bool{true, false} {
+		o := options(t, 2)
+		o.Schedules, o.HeapCheck, o.Minimize = 150, check, 0
+		r := search(t, program, o)
+		if found := len(r.Failures) == 1; found != check || found && (r.Failures[0].Failure.String() != "crash: SIGSEGV" || r.Failures[0].Where != "overflow.c:7 (append)") {
+			t.Errorf("heap check %v: %+v", check, *r)
+		}
 	}
 }
 

@@ -8,10 +8,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/heddle-dmt/heddle/analyses/sharing"
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/guest/kernel"
 	"github.com/heddle-dmt/heddle/internal/machine"
-	"github.com/heddle-dmt/heddle/sched/points"
 )
 
 // leaks watches for threads that end, and processes that exit, while the thread owns a mutex of the GNU C
@@ -75,9 +75,9 @@ func isMutexFunction(name string) bool {
 }
 
 // noteMutexes adds the mutexes among the words that instructions with a LOCK prefix change.
-func (s *search) noteMutexes(found *sharing) {
+func (s *search) noteMutexes(found *profile) {
 	for n, cell := range found.cells {
-		at := arch.Addr(n<<16>>16) * points.CellSize
+		at := arch.Addr(n<<16>>16) * sharing.CellSize
 		if slices.Contains(s.mutexes, at) {
 			continue
 		}

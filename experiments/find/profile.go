@@ -79,6 +79,7 @@ func (s *search) findPoints(ctx context.Context) error {
 		return errStatic.New(c.Args[0])
 	}
 	stage.keepStart()
+	stage.goroutines.find(stage, stage.m.Kernel().Tasks()[0].Process())
 	s.points = decisionPoints{at: map[arch.Addr]accessKind{}, lines: map[uint64]*line{}, creators: map[arch.ThreadID]arch.ThreadID{}}
 	if err := s.profile(ctx, &schedule{kind: Kind{Strategy: points.Turns}, limits: s.limits}); err != nil {
 		return err
@@ -91,20 +92,38 @@ func (s *search) findPoints(ctx context.Context) error {
 			return err
 		}
 	}
-	s.limits.points = hangFactor*s.most + hangPoints
+	s.limitPoints()
 	return nil
 }
 
-// isStatic reports whether a process was started without a dynamic linker: its auxiliary vector, pairs of
-// words of 64 bits, has no address of one.
-func isStatic(p *kernel.Process) bool {
-	const base = 7 // AT_BASE
+// limitPoints sets the number of points after which a run hangs. A profile that has found new points had not stopped
+// at them: then the accesses to shared memory are counted.
+func (s *search) limitPoints() {
+	accesses := uint64(0)
+	for _, l := range s.points.lines {
+		accesses += l.total
+	}
+	s.limits.points = hangFactor*max(s.most, accesses) + hangPoints
+}
+
+// isStatic reports whether a process was started without a dynamic linker: its auxiliary vector has no address of
+// one. A process without the vector is taken for one.
+func isStatic(p *kernel.Process) bool { return auxiliaryValue(p, atBase) == 0 }
+
+// Keys of the auxiliary vector: the addresses of the dynamic linker and of the program's first instruction.
+const (
+	atBase  = 7
+	atEntry = 9
+)
+
+// auxiliaryValue is an entry of a process's auxiliary vector, pairs of words of 64 bits, or 0.
+func auxiliaryValue(p *kernel.Process, key uint64) uint64 {
 	for v := p.Auxv(); len(v) >= 16; v = v[16:] {
-		if binary.LittleEndian.Uint64(v) == base {
-			return binary.LittleEndian.Uint64(v[8:]) == 0
+		if binary.LittleEndian.Uint64(v) == key {
+			return binary.LittleEndian.Uint64(v[8:])
 		}
 	}
-	return true
+	return 0
 }
 
 // refineSeeds sets the seeds of profiles after a batch apart from those of schedules.
@@ -126,6 +145,7 @@ func (s *search) refinePoints(ctx context.Context, first, number int) error {
 			return err
 		}
 	}
+	s.limitPoints()
 	return nil
 }
 
@@ -144,7 +164,7 @@ func (s *search) fails(stage *stage) (bool, error) {
 // profile adds the points of the execution of a schedule. One that fails becomes a schedule of the search.
 func (s *search) profile(ctx context.Context, x *schedule) error {
 	stage := s.profiler
-	found := newSharing()
+	found := newProfile(stage.actsForGoroutine)
 	stage.profiled = found
 	plan := *x
 	plan.at = maps.Clone(x.at) // which grows

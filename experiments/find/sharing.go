@@ -5,10 +5,10 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/heddle-dmt/heddle/analyses/sharing"
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/emu/memlog"
 	"github.com/heddle-dmt/heddle/guest/kernel"
-	"github.com/heddle-dmt/heddle/sched/points"
 )
 
 // decisionPoints are the instructions before which threads can notice each other.
@@ -32,11 +32,12 @@ type line struct {
 	at         map[arch.Addr]accessKind
 	operations map[arch.ThreadID]uint64
 	total      uint64
+	agents     int    // threads, or goroutines, that use it
 	weight     uint64 // in draws among lines
 }
 
 // lineOf returns the number of the line of a cell, whose number has the process in its upper bits.
-func lineOf(cell uint64) uint64 { return cell / (lineSize / points.CellSize) }
+func lineOf(cell uint64) uint64 { return cell / (lineSize / sharing.CellSize) }
 
 // lineSize is the size, in bytes, of a line of a processor's cache: variables of one object are
 // often in one.
@@ -68,6 +69,7 @@ func (d *decisionPoints) add(more *decisionPoints) {
 		if known.total < l.total {
 			known.operations, known.total = l.operations, l.total
 		}
+		known.agents = max(known.agents, l.agents)
 	}
 	d.stops = slices.Sorted(maps.Keys(d.at))
 	maps.Copy(d.creators, more.creators)
@@ -85,7 +87,7 @@ func addAccesses(to, more map[arch.Addr]accessKind) {
 	}
 }
 
-// chooseFocuses chooses the lines at which schedules decide alone, with weights: the number of threads besides one,
+// chooseFocuses chooses the lines at which schedules decide alone, with weights: the number of threads or goroutines besides one,
 // four times as much if the program's own file makes all accesses, twice if it makes stores. isOwn
 // reports whether an instruction is of this file.
 func (d *decisionPoints) chooseFocuses(isOwn func(arch.Addr) bool) {
@@ -106,7 +108,7 @@ func (d *decisionPoints) chooseFocuses(isOwn func(arch.Addr) bool) {
 					own |= 4
 				}
 			}
-			l.weight = uint64(max(1, len(l.operations)-1))
+			l.weight = uint64(max(1, l.agents-1))
 			d.focuses = append(d.focuses, l)
 			switch own {
 			case 3: // all accesses are by the program's own file
@@ -121,23 +123,24 @@ func (d *decisionPoints) chooseFocuses(isOwn func(arch.Addr) bool) {
 	}
 }
 
-// sharing finds the memory that several threads access, one of them to write, and the instructions
+// profile finds the memory that several threads access, one of them to write, and the instructions
 // that access it: in a first execution of a schedule the pages, in a second one the cells of these
-// pages.
-//
-// Two accesses count only if the thread of each existed at the time of the other: a thread that fills
-// memory and then creates a thread that reads it has no other order.
-// Threads of different processes share no memory here.
-type sharing struct {
-	births []birth
-	ages   map[arch.ThreadID]uint32 // births of the list, for look-up only
-	pages  map[uint64]*usedMemory
+// pages. Which uses of memory are shared package sharing says; threads of different processes share no memory
+// here, and goroutines are fibers of the threads that carry them.
+type profile struct {
+	births *sharing.Births
+	pages  map[uint64]*sharing.Uses
 	cells  map[uint64]*usedCell // nil in the first execution
 	calls  map[arch.Addr]bool
+	// ignored cells are no points.
+	ignored map[uint64]bool
 	// creators has, for each thread, the one that ran when it was first seen.
 	creators map[arch.ThreadID]arch.ThreadID
 	process  uint64 // of the thread that runs, in the bits above those of addresses
 	thread   arch.ThreadID
+	fiber    uint32                  // that the thread carries, or 0
+	handler  bool                    // the thread is in a handler of a signal
+	ofFiber  func(pc arch.Addr) bool // reports whether an instruction acts for the fiber, and not for the thread
 	recent   [1 << 12]recentUse
 	known    [1 << 10]knownPage
 }
@@ -148,92 +151,58 @@ type knownPage struct {
 	shared bool
 }
 
-type birth = arch.ThreadID
-
 // recentUse is an access that has been noted, so that its repetitions need not be.
 type recentUse struct {
 	pc, part uint64
-	thread   arch.ThreadID
+	agent    sharing.Agent
 	age      uint32
 	store    bool
 }
 
-// usedMemory is the use of a page or cell by each thread that accessed it.
-type usedMemory struct{ uses []use }
-
-// use is the use of memory by a thread: one more than the number of threads that there had been at
-// its last load and at its last store, 0 if there was none, and the number of accesses.
-type use struct {
-	thread              arch.ThreadID
-	lastLoad, lastStore uint32
-	accesses            uint64
-}
-
 // usedCell is a cell with the instructions that access it.
 type usedCell struct {
-	usedMemory
+	sharing.Uses
 	by map[arch.Addr]accessKind
 }
 
-func newSharing() *sharing {
-	return &sharing{ages: map[arch.ThreadID]uint32{}, pages: map[uint64]*usedMemory{}, calls: map[arch.Addr]bool{}, creators: map[arch.ThreadID]arch.ThreadID{}}
+func newProfile(ofFiber func(arch.Addr) bool) *profile {
+	return &profile{
+		births: sharing.NewBirths(), pages: map[uint64]*sharing.Uses{}, calls: map[arch.Addr]bool{}, creators: map[arch.ThreadID]arch.ThreadID{},
+		ofFiber: ofFiber, ignored: map[uint64]bool{},
+	}
 }
 
 // beginSecond begins the second execution.
-func (s *sharing) beginSecond() {
-	maps.DeleteFunc(s.pages, func(_ uint64, m *usedMemory) bool { return !s.isShared(m) })
+func (s *profile) beginSecond() {
+	maps.DeleteFunc(s.pages, func(_ uint64, m *sharing.Uses) bool { return !m.AreShared(s.births) })
 	s.cells = map[uint64]*usedCell{}
-	s.births, s.ages = nil, map[arch.ThreadID]uint32{}
+	s.births = sharing.NewBirths()
 	s.recent = [len(s.recent)]recentUse{}
 }
 
 // noteThread notes a thread that exists.
-func (s *sharing) noteThread(t arch.ThreadID) {
-	if _, known := s.ages[t]; !known {
-		s.births = append(s.births, t)
-		s.ages[t] = uint32(len(s.births))
-		if s.thread != 0 {
-			s.creators[t] = s.thread
-		}
+func (s *profile) noteThread(t arch.ThreadID) {
+	if s.births.NoteThread(t) && s.thread != 0 {
+		s.creators[t] = s.thread
 	}
 }
 
-// isShared reports whether several threads use memory at times at which another order is possible.
-func (s *sharing) isShared(m *usedMemory) bool {
-	for i := range m.uses {
-		for j := range m.uses {
-			a, b := &m.uses[i], &m.uses[j]
-			if i != j && a.lastStore > s.ages[b.thread] && max(b.lastLoad, b.lastStore) > s.ages[a.thread] {
-				return true
-			}
-		}
+// agent is what an instruction of the thread that runs acts for.
+func (s *profile) agent(pc uint64) sharing.Agent {
+	a := sharing.Agent{Thread: s.thread, Handler: s.handler}
+	if s.fiber != 0 && s.ofFiber(arch.Addr(pc)) {
+		a.Fiber = s.fiber
 	}
-	return false
-}
-
-// note notes an access by the thread that runs, when a number of threads had been born.
-func (m *usedMemory) note(t arch.ThreadID, age uint32, store bool) *use {
-	i := slices.IndexFunc(m.uses, func(u use) bool { return u.thread == t })
-	if i < 0 {
-		i = len(m.uses)
-		m.uses = append(m.uses, use{thread: t})
-	}
-	u := &m.uses[i]
-	if store {
-		u.lastStore = age + 1
-	} else {
-		u.lastLoad = age + 1
-	}
-	return u
+	return a
 }
 
 // beginThread is called before the accesses of a thread are.
-func (s *sharing) beginThread(t *kernel.Task) {
+func (s *profile) beginThread(t *kernel.Task) {
 	s.thread, s.process = t.ID(), uint64(t.Process().PID())<<48
 }
 
 // take takes the log of the thread that runs.
-func (s *sharing) take(entries []memlog.Entry) {
+func (s *profile) take(entries []memlog.Entry) {
 	for i := range entries {
 		e := &entries[i]
 		if e.Kind != memlog.Load && e.Kind != memlog.Store {
@@ -242,12 +211,12 @@ func (s *sharing) take(entries []memlog.Entry) {
 		last := uint64(e.Addr) + uint64(max(1, e.Size)) - 1
 		if s.cells == nil {
 			for n := uint64(e.Addr) / arch.PageSize; n <= last/arch.PageSize; n++ {
-				s.notePage(s.process|n, e.Kind == memlog.Store)
+				s.notePage(s.process|n, e)
 			}
 			continue
 		}
-		for n := uint64(e.Addr) / points.CellSize; n <= last/points.CellSize; n++ {
-			if s.isInShared(s.process | n/(arch.PageSize/points.CellSize)) {
+		for n := uint64(e.Addr) / sharing.CellSize; n <= last/sharing.CellSize; n++ {
+			if s.isInShared(s.process | n/(arch.PageSize/sharing.CellSize)) {
 				s.noteCell(s.process|n, e)
 			}
 		}
@@ -255,7 +224,7 @@ func (s *sharing) take(entries []memlog.Entry) {
 }
 
 // isInShared reports whether a page is shared.
-func (s *sharing) isInShared(page uint64) bool {
+func (s *profile) isInShared(page uint64) bool {
 	known := &s.known[page%uint64(len(s.known))]
 	if known.page != page+1 {
 		*known = knownPage{page + 1, s.pages[page] != nil}
@@ -263,32 +232,31 @@ func (s *sharing) isInShared(page uint64) bool {
 	return known.shared
 }
 
-func (s *sharing) notePage(n uint64, store bool) {
-	age := uint32(len(s.births))
+func (s *profile) notePage(n uint64, e *memlog.Entry) {
 	recent := &s.recent[n%uint64(len(s.recent))]
-	now := recentUse{part: n, thread: s.thread, age: age, store: store}
+	now := recentUse{part: n, agent: s.agent(e.PC), age: s.births.Count(), store: e.Kind == memlog.Store}
 	if *recent == now {
 		return
 	}
 	*recent = now
 	m := s.pages[n]
 	if m == nil {
-		m = &usedMemory{}
+		m = &sharing.Uses{}
 		s.pages[n] = m
 	}
-	m.note(s.thread, age, store)
+	m.Note(now.agent, s.births, now.store)
 }
 
-func (s *sharing) noteCell(n uint64, e *memlog.Entry) {
+func (s *profile) noteCell(n uint64, e *memlog.Entry) {
 	m := s.cells[n]
 	if m == nil {
 		m = &usedCell{by: map[arch.Addr]accessKind{}}
 		s.cells[n] = m
 	}
-	u := m.note(s.thread, uint32(len(s.births)), e.Kind == memlog.Store)
+	u := m.Note(s.agent(e.PC), s.births, e.Kind == memlog.Store)
 	kind := kindOf(e)
 	if kind != loads|locked { // the store of the instruction follows
-		u.accesses++
+		u.Accesses++
 	}
 	recent := &s.recent[(e.PC^n)%uint64(len(s.recent))]
 	if now := (recentUse{pc: e.PC, part: n, store: kind&stores != 0}); *recent != now {
@@ -310,13 +278,14 @@ func kindOf(e *memlog.Entry) accessKind {
 }
 
 // noteCall notes a system call that other threads may notice.
-func (s *sharing) noteCall(at arch.Addr) { s.calls[at] = true }
+func (s *profile) noteCall(at arch.Addr) { s.calls[at] = true }
 
 // result returns the points after the second execution.
-func (s *sharing) result() *decisionPoints {
+func (s *profile) result() *decisionPoints {
 	d := &decisionPoints{at: map[arch.Addr]accessKind{}, lines: map[uint64]*line{}, creators: s.creators}
+	agents := map[uint64]map[sharing.Agent]bool{}
 	for n, m := range s.cells {
-		if !s.isShared(&m.usedMemory) {
+		if s.ignored[n] || !m.AreShared(s.births) {
 			continue
 		}
 		n = lineOf(n)
@@ -324,13 +293,16 @@ func (s *sharing) result() *decisionPoints {
 		if l == nil {
 			l = &line{number: n, at: map[arch.Addr]accessKind{}, operations: map[arch.ThreadID]uint64{}}
 			d.lines[n] = l
+			agents[n] = map[sharing.Agent]bool{}
 		}
 		addAccesses(l.at, m.by)
 		addAccesses(d.at, m.by)
-		for _, u := range m.uses {
-			l.operations[u.thread] += u.accesses
-			l.total += u.accesses
+		for _, u := range m.Uses {
+			l.operations[u.Thread] += u.Accesses
+			l.total += u.Accesses
+			agents[n][u.Agent.Identity()] = true
 		}
+		l.agents = len(agents[n])
 	}
 	for pc := range s.calls {
 		d.at[pc] |= calls

@@ -18,10 +18,10 @@ type entry struct {
 	flags  uint8
 }
 
-// profileOf gives a sharing the same accesses in both executions. Thread 1 exists from the start, and
+// profileOf gives a profile the same accesses in both executions. Thread 1 exists from the start, and
 // thread 2 before the accesses from number born on.
 func profileOf(born int, list []entry) *decisionPoints {
-	s := newSharing()
+	s := newProfile(nil)
 	for second := range 2 {
 		if second == 1 {
 			s.beginSecond()

@@ -3,12 +3,11 @@ package find
 import (
 	"bytes"
 	"context"
-	"regexp"
 	"slices"
-	"sync"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/heddle-dmt/heddle/analyses/sharing"
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/emu/memlog"
 	"github.com/heddle-dmt/heddle/guest/kernel"
@@ -16,6 +15,7 @@ import (
 	"github.com/heddle-dmt/heddle/guest/loader"
 	"github.com/heddle-dmt/heddle/internal/debuginfo"
 	"github.com/heddle-dmt/heddle/internal/machine"
+	"github.com/heddle-dmt/heddle/internal/rand"
 	"github.com/heddle-dmt/heddle/memmodel"
 	"github.com/heddle-dmt/heddle/sched"
 	"github.com/heddle-dmt/heddle/sched/points"
@@ -34,7 +34,7 @@ type stage struct {
 	stderr   bytes.Buffer
 	start    *machine.Snapshot // at the creation of the second thread; nil in a run that is recorded
 	started  started
-	profiled *sharing // nil unless the execution looks for points
+	profiled *profile // nil unless the execution looks for points
 	log      *memlog.Buffer
 	last     pointReached
 	plan     *schedule
@@ -51,10 +51,12 @@ type stage struct {
 	lastPlaces       []loader.Place
 	leaks            leaks
 	// exited: the execution is over where the program exits with a status.
-	exited bool
-	status int
-	own    map[arch.Addr]bool // known answers of isOwn
-	bias   uint64             // added to addresses in the program's file, if isOwn has met one
+	exited       bool
+	status       int
+	own, ofFiber map[arch.Addr]bool // known answers of isOwn and actsForGoroutine
+	bias         uint64             // added to addresses in the program's file, if isOwn has met one
+	goroutines   goroutines
+	handlers     handlers
 }
 
 // started is the state of the streams at the start of the schedules.
@@ -65,7 +67,7 @@ type started struct {
 
 // newStage makes the machine of a configuration. Profiles says that it is to find points.
 func newStage(c machine.Config, profiles bool) (*stage, error) {
-	s := &stage{unwinder: loader.NewUnwinder(), own: map[arch.Addr]bool{}, root: c.RootFS, files: map[string]*debuginfo.File{}}
+	s := &stage{unwinder: loader.NewUnwinder(), own: map[arch.Addr]bool{}, ofFiber: map[arch.Addr]bool{}, root: c.RootFS, files: map[string]*debuginfo.File{}}
 	if profiles {
 		s.log = memlog.NewBuffer()
 	}
@@ -139,15 +141,8 @@ func (s *stage) functionAt(pc arch.Addr) string {
 	return places[0].Function
 }
 
-// goLibrary matches the functions of Go's run-time and standard library: those of packages whose path does not begin
-// with the name of a host, and are not the program's.
-var goLibrary = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^(archive|bufio|bytes|cmp|compress|container|context|crypto|database|debug|embed|encoding|` +
-		`errors|expvar|flag|fmt|go|hash|html|image|index|internal|io|iter|log|maps|math|mime|net|os|path|plugin|reflect|` +
-		`regexp|runtime|slices|sort|strconv|strings|structs|sync|syscall|testing|text|time|unicode|unique|unsafe|vendor|weak)(/[^.]*)?\.`)
-})
-
-// isOwn reports whether an instruction is of the program's own file, and not of Go's library.
+// isOwn reports whether an instruction is of the program's own file; of a Go program, of its own functions and of those
+// by which its goroutines notice each other.
 func (s *stage) isOwn(pc arch.Addr) bool {
 	own, known := s.own[pc]
 	if !known {
@@ -155,11 +150,21 @@ func (s *stage) isOwn(pc arch.Addr) bool {
 		places := process.Places(s.unwinder, arch.Regs{RIP: uint64(pc)}, 1)
 		if own = len(places) > 0 && places[0].Path == process.Executable(); own {
 			s.bias = places[0].Bias
-			own = !s.openFile(places[0].Path).IsGo() || !goLibrary().MatchString(places[0].Function)
+			own = !s.openFile(places[0].Path).IsGo() || isOfGoProgram(places[0].Function)
 		}
 		s.own[pc] = own
 	}
 	return own
+}
+
+// actsForGoroutine reports whether an instruction acts for the goroutine that a thread carries.
+func (s *stage) actsForGoroutine(pc arch.Addr) bool {
+	acts, known := s.ofFiber[pc]
+	if !known {
+		acts = actsForGoroutine(s.functionAt(pc))
+		s.ofFiber[pc] = acts
+	}
+	return acts
 }
 
 // schedule is the choice of an execution: its kind and its seed.
@@ -192,6 +197,7 @@ func (s *stage) begin(x *schedule) {
 	s.exited = false
 	s.lastPlaces, s.leaks.mutexes, s.leaks.leaked = nil, x.mutexes, 0
 	s.policy = points.NewPolicy(points.New(x.kind.Strategy, x.seed, x.estimate), bounds)
+	s.fireEarly(x)
 	s.commits.begin(x.seed, x.estimate.Points)
 	s.plan, s.switchedAt, s.newPairs = x, 0, nil
 	s.follows = slices.Contains([]string{points.POS, points.SURW, points.RFF}, x.kind.Strategy)
@@ -200,8 +206,27 @@ func (s *stage) begin(x *schedule) {
 	// Changes of breakpoints take long: the machine stops at the points of all schedules.
 	if s.stops != len(x.stops) {
 		s.stops = len(x.stops)
-		s.m.CPU().SetBreakpoints(x.stops)
+		list := x.stops
+		if s.profiled != nil {
+			list = slices.Concat(list, s.goroutines.stops())
+			slices.Sort(list)
+			list = slices.Compact(list)
+		}
+		s.m.CPU().SetBreakpoints(list)
 	}
+}
+
+// fireEarly has timers fire early in half of the schedules that may preempt: those that are due within a time for which an
+// operating system may well keep a thread from running.
+func (s *stage) fireEarly(x *schedule) {
+	const within = 100 // microseconds
+	draw := rand.NewStream(x.seed, 'T')
+	kind := draw.Below(4)
+	if kind < 2 || x.kind.Strategy == points.Serial || x.kind.Strategy == points.Turns {
+		return
+	}
+	mhz := s.m.Config().Costs.MHz
+	s.policy.FireEarly(draw, rand.NewShare([]float64{0.25, 0.75}[kind-2]), arch.Cycles(within*mhz))
 }
 
 // run executes a schedule from its start to its end, or until one of its limits is reached or ctx is
@@ -211,6 +236,8 @@ func (s *stage) run(ctx context.Context, x *schedule) error {
 		s.m.CPU().ForgetMemory()
 		s.m.CPU().MuteMemory(false)
 		s.noteThreads()
+		s.handlers.begin()
+		s.goroutines.begin(s.m.Kernel().Tasks()[0].ID(), s.profiled.births)
 	}
 	fair := false
 	for n := 0; !s.m.Done() && !s.exited; n++ {
@@ -280,6 +307,9 @@ func (s *stage) failure(accepted int) (f machine.Failure, failed bool, err error
 func (s *stage) EngineStarts(t *kernel.Task) machine.Reaction {
 	if s.profiled != nil {
 		s.profiled.beginThread(t)
+		s.profiled.fiber = s.goroutines.carried[t.ID()]
+		// Go's run-time system uses signals itself.
+		s.profiled.handler = s.handlers.starts(t.ID(), s.m.CPU().PC()) && s.goroutines.stops() == nil
 	}
 	s.last = pointReached{pc: s.m.CPU().PC()}
 	if s.switchedAt != 0 {
@@ -311,6 +341,9 @@ func (s *stage) EngineStopped(t *kernel.Task, stop arch.Stop) machine.Reaction {
 		return machine.Proceed
 	}
 	pc := s.m.CPU().PC()
+	if s.profiled != nil && slices.Contains(s.goroutines.stops(), pc) {
+		s.followGoroutine(t)
+	}
 	repeats := s.isRepetition(pc, stop.Instructions)
 	kind, isPoint := s.at[pc]
 	if !isPoint || repeats {
@@ -340,6 +373,14 @@ func (s *stage) EngineFinished(t *kernel.Task, stop arch.Stop) machine.Reaction 
 	s.leaks.check(t, unix.SYS_EXIT_GROUP)
 	s.exited, s.status = true, int(r.GPR[arch.RDI]&0xff)
 	return machine.AbandonQuantum
+}
+
+// followGoroutine notes what a thread is about to do with goroutines.
+func (s *stage) followGoroutine(t *kernel.Task) {
+	var r arch.Regs
+	s.m.CPU().Regs(&r)
+	s.goroutines.follow(t.ID(), &r, s.profiled)
+	s.profiled.fiber = s.goroutines.carried[t.ID()]
 }
 
 // takeLog empties the engine's log, which it has although it is muted up to the start of the schedules.
@@ -373,7 +414,7 @@ func (s *stage) operation(t *kernel.Task, pc arch.Addr, kind accessKind) (o poin
 	o.PC = pc
 	process := uint64(t.Process().PID()) << 48
 	for _, x := range s.m.CPU().Operands() {
-		n := lineOf(process | uint64(x.Addr)/points.CellSize)
+		n := lineOf(process | uint64(x.Addr)/sharing.CellSize)
 		if s.plan.lines[n] == nil {
 			continue
 		}
@@ -390,6 +431,9 @@ func (s *stage) AfterQuantum(t *kernel.Task, stop arch.Stop) {
 		return
 	}
 	s.policy.Ended(stop.Reason == arch.StopBudget)
+	if s.profiled != nil {
+		s.noteEnd(t, stop)
+	}
 	if stop.Reason == arch.StopBudget || stop.Reason == arch.StopPause || stop.Reason == arch.StopBreakpoint {
 		return
 	}
@@ -405,6 +449,17 @@ func (s *stage) AfterQuantum(t *kernel.Task, stop arch.Stop) {
 	if number := r.GPR[arch.RAX]; number == unix.SYS_FUTEX || !linux.Has(number, linux.ThreadLocal|linux.Allocates|linux.EndsThread) {
 		s.profiled.noteCall(arch.Addr(r.RIP) - lengthOfSyscall)
 	}
+}
+
+// noteEnd notes where a thread is at the end of a quantum.
+func (s *stage) noteEnd(t *kernel.Task, stop arch.Stop) {
+	call := uint64(noCall)
+	if stop.Reason == arch.StopSyscall {
+		var r arch.Regs
+		s.m.CPU().Regs(&r)
+		call = r.GPR[arch.RAX]
+	}
+	s.handlers.ended(t.ID(), s.m.CPU().PC(), call)
 }
 
 // lengthOfSyscall is the number of bytes of the instruction SYSCALL.

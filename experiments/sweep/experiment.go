@@ -89,6 +89,8 @@ type Program struct {
 	Command []string `mapstructure:"command"`
 	// Stdin is the name of the input that is standard input.
 	Stdin string `mapstructure:"stdin"`
+	// Sched are values of scheduling options that take the place of those of Grid.Sched.
+	Sched Scheduling `mapstructure:"sched"`
 	// Server is the file of a server with its client (package servers), in place of Command; relative to the
 	// experiment file. The grid's cores are then those of the server.
 	Server string `mapstructure:"server"`
@@ -119,6 +121,9 @@ type Grid struct {
 	Seeds []Range `mapstructure:"seeds"`
 	// Policy are scheduling policies.
 	Policy []string `mapstructure:"policy"`
+	// Sched are scheduling options of the machine with their values. An option that a policy does not use is not
+	// varied under it.
+	Sched Scheduling `mapstructure:"sched"`
 	// Model are memory models. Commit and Capacity, when stores become visible and
 	// how many a core's buffer holds, are not varied under sc, which has no buffers.
 	Model    []string `mapstructure:"model"`
@@ -226,7 +231,7 @@ const maxRuns = 1_000_000
 
 // checkFields returns the first field that is wrong.
 func (x *Experiment) checkFields() error {
-	checks := []func() error{x.checkScalars, x.checkMachine, x.checkInputs, x.checkPrograms, x.checkGrid, x.checkModels, x.checkFailures, x.checkValues, x.checkSelection, x.checkPlots}
+	checks := []func() error{x.checkScalars, x.checkMachine, x.checkInputs, x.checkPrograms, x.checkScheduling, x.checkGrid, x.checkModels, x.checkFailures, x.checkValues, x.checkSelection, x.checkPlots}
 	for _, check := range checks {
 		if err := check(); err != nil {
 			return err
@@ -396,7 +401,12 @@ func (x *Experiment) checkGrid() error {
 func (x *Experiment) Size() float64 {
 	total := 0.0
 	for _, p := range x.Programs {
-		n := float64(max(len(x.Grid.Cores), 1) * max(len(x.Grid.Policy), 1) * len(x.gridMemories()))
+		n := float64(max(len(x.Grid.Cores), 1) * len(x.gridMemories()))
+		policies := 0.0
+		for _, policy := range x.policies() {
+			policies += x.schedulingOf(p).size(policy)
+		}
+		n *= policies
 		n *= countValues(x.Grid.Seeds)
 		if x.usesParameter(p, "threads") {
 			n *= countValues(x.Grid.Threads)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/heddle-dmt/heddle/experiments/minimize"
 	"github.com/heddle-dmt/heddle/experiments/sweep/store"
@@ -22,13 +23,44 @@ type Failures struct {
 	Minimize int `mapstructure:"minimize"`
 	// Runs bounds how many schedules are tried for each; 0 means no bound.
 	Runs int `mapstructure:"runs"`
+	// First ends the seeds of a row at the first one that fails: later ones are not executed, and do not count.
+	First bool `mapstructure:"first"`
 	// Folder receives, for each of them, the trace of the shortest run, a timeline
 	// for Perfetto and a report. The default is a folder beside the store.
 	Folder string `mapstructure:"folder"`
 }
 
 // isWanted reports whether the experiment is about failures.
-func (f Failures) isWanted() bool { return f.Count || f.Minimize > 0 }
+func (f Failures) isWanted() bool { return f.Count || f.First || f.Minimize > 0 }
+
+// firstFailures has, for each row, the place in the plan of the first run that fails, of those that are known. Several
+// goroutines may use it.
+type firstFailures struct {
+	mu     sync.Mutex
+	places map[string]int
+}
+
+// note notes that a run fails.
+func (f *firstFailures) note(run Run) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	row := run.Point.withoutSeed().storeSlot()
+	if known, ok := f.places[row]; ok && known <= run.place {
+		return
+	}
+	if f.places == nil {
+		f.places = map[string]int{}
+	}
+	f.places[row] = run.place
+}
+
+// precedes reports whether an earlier run of the row fails.
+func (f *firstFailures) precedes(run Run) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	place, ok := f.places[run.Point.withoutSeed().storeSlot()]
+	return ok && place < run.place
+}
 
 // maxMinimize bounds Failures.Minimize, and maxTries Failures.Runs.
 const (

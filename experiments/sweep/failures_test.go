@@ -59,7 +59,7 @@ func TestErrorsOfModelsAndFailures(t *testing.T) {
 		one + "failures:\n  minimize: -1":            `x.yaml:3: failures.minimize is -1; allowed: 0 to 1000`,
 		one + "failures:\n  runs: -1":                `x.yaml:3: failures.runs is -1; allowed: 0 to 1000000`,
 		one + "failures: {folder: out}":              `x.yaml:2: failures.folder is `,
-		one + "failures: {perfetto: out}":            `x.yaml:2: unknown field failures.perfetto; allowed here: count, minimize, runs, folder`,
+		one + "failures: {perfetto: out}":            `x.yaml:2: unknown field failures.perfetto; allowed here: count, minimize, runs, first, folder`,
 	} {
 		if _, err := load(t, text); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s\ngot  %v\nwant %s", text, err, want)

@@ -31,7 +31,7 @@ type Point struct {
 	Seed    uint64 `json:"seed"`
 }
 
-// Argument is the value of one of the grid's arguments.
+// Argument is the value of one of the grid's arguments or scheduling options.
 type Argument struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
@@ -70,6 +70,7 @@ type Run struct {
 	// NativeKey identifies the run of the same command on the host.
 	NativeKey string
 
+	place  int             // in the plan
 	slot   string          // the point's place in a store
 	server *servers.Server // of a program that is a server, or nil
 }
@@ -101,7 +102,7 @@ func (x *Experiment) expandPlan(inputs string, digests map[string]string) (*Plan
 			return nil, errProgram.New(name, err)
 		}
 		for _, point := range x.listPoints(p) {
-			run := Run{Point: point, Job: x.jobAt(p, point, inputs), slot: point.storeSlot(), server: p.server}
+			run := Run{place: len(plan.Runs), Point: point, Job: x.jobAt(p, point, inputs), slot: point.storeSlot(), server: p.server}
 			known := dependencies{Program: sum, Inputs: digests, Stdin: p.Stdin, Args: run.Job.Args, Env: run.Job.Options.Env, Filter: x.Filter}
 			run.NativeKey = digestJSON(known)
 			known.Heddle, known.UID, known.GID = self, os.Getuid(), os.Getgid()
@@ -162,7 +163,6 @@ func fileDigest(path string) (string, error) {
 
 // listPoints lists the grid for one program, seeds varying fastest.
 func (x *Experiment) listPoints(p Program) []Point {
-	policy := machineValue(x.Grid.Policy, x.Machine.Sched.WithDefaults().Policy)
 	cores := machineValue(x.Grid.Cores, Cores{Count: x.Machine.Cores})
 	threads := []uint64{0}
 	if x.usesParameter(p, "threads") {
@@ -170,18 +170,28 @@ func (x *Experiment) listPoints(p Program) []Point {
 	}
 	var points []Point
 	for _, arguments := range x.combinations(p) {
-		for _, policy := range policy {
-			for _, c := range cores {
-				for _, memory := range x.gridMemories() {
-					for _, t := range threads {
-						at := Point{Program: p.Name, Arguments: arguments, Policy: policy, CoresAs: c.String(), Cores: c.Count, Memory: memory, Threads: int(t)}
-						if c.AsThreads {
-							at.Cores = int(t)
-						}
-						for _, at.Seed = range listValues(x.Grid.Seeds, x.Machine.Seed) {
-							points = append(points, at)
-						}
-					}
+		for _, policy := range x.policies() {
+			for _, options := range x.schedulingOf(p).combinations(policy) {
+				at := Point{Program: p.Name, Arguments: mergeArguments(arguments, options), Policy: policy}
+				points = x.appendPoints(points, at, cores, threads)
+			}
+		}
+	}
+	return points
+}
+
+// appendPoints adds the points with the program, arguments and policy of one: all cores, memory models, threads
+// and seeds.
+func (x *Experiment) appendPoints(points []Point, at Point, cores []Cores, threads []uint64) []Point {
+	for _, c := range cores {
+		for _, at.Memory = range x.gridMemories() {
+			for _, t := range threads {
+				at.CoresAs, at.Cores, at.Threads = c.String(), c.Count, int(t)
+				if c.AsThreads {
+					at.Cores = int(t)
+				}
+				for _, at.Seed = range listValues(x.Grid.Seeds, x.Machine.Seed) {
+					points = append(points, at)
 				}
 			}
 		}
@@ -225,13 +235,7 @@ func (x *Experiment) combinations(p Program) [][]Argument {
 	slices.Sort(names)
 	lists := [][]Argument{nil}
 	for _, name := range names {
-		var longer [][]Argument
-		for _, list := range lists {
-			for _, value := range x.Grid.Arguments[name] {
-				longer = append(longer, append(slices.Clone(list), Argument{name, value}))
-			}
-		}
-		lists = longer
+		lists = multiply(lists, name, x.Grid.Arguments[name])
 	}
 	return lists
 }
@@ -245,6 +249,7 @@ func (x *Experiment) jobAt(p Program, at Point, inputs string) job.Job {
 	replacer := strings.NewReplacer(replacements...)
 	options := x.Machine
 	options.Cores, options.Seed, options.Sched.Policy = at.Cores, at.Seed, at.Policy
+	x.configureScheduling(p, at, &options.Sched)
 	at.Memory.configure(&options.Memory)
 	options.Mounts = append(slices.Clone(options.Mounts), job.Mount{Host: inputs, Guest: guestDir})
 	if options.Dir == "" {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -85,6 +86,9 @@ func (x *Experiment) collect(o Options, s Selection) (*collection, error) {
 	for i, run := range plan.Runs {
 		if group := run.Point.withoutSeed(); r == nil || !group.equal(last.Point.withoutSeed()) {
 			r, last = c.rowOf(group), run
+		}
+		if x.Failures.First && r.fails.n > 0 {
+			continue
 		}
 		if err := c.addRun(r, run, found[i*x.Repetitions:(i+1)*x.Repetitions]); err != nil {
 			return nil, err
@@ -271,14 +275,14 @@ var (
 	}
 )
 
-// argumentNames lists the names of all arguments of the experiment, sorted.
+// argumentNames lists the names of all arguments and scheduling options of the experiment, sorted.
 func (x *Experiment) argumentNames() []string {
-	var names []string
-	for name := range x.Grid.Arguments {
-		names = append(names, name)
+	names := slices.Collect(maps.Keys(x.Grid.Arguments))
+	for _, p := range x.Programs {
+		names = slices.AppendSeq(names, maps.Keys(x.schedulingOf(p)))
 	}
 	slices.Sort(names)
-	return names
+	return slices.Compact(names)
 }
 
 func (c *collection) tableHead() []table.Column {

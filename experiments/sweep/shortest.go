@@ -61,6 +61,9 @@ func (s *sweep) failingRuns() ([]Run, error) {
 		if !ok || record.Failure != "" || record.Report.Result == nil || classOf(record, store.Native{}, false) == "" {
 			continue
 		}
+		if s.failing.precedes(run) {
+			continue
+		}
 		group := run.Point.withoutSeed().storeSlot()
 		if rows[group] == nil {
 			order = append(order, group)

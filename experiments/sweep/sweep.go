@@ -196,6 +196,7 @@ type sweep struct {
 	readOnly bool                    // nothing is written to the store
 	chosen   map[int]bool            // numbers of the runs to carry out; nil for all
 	natives  map[string]store.Native // by key
+	failing  firstFailures           // if the file asks for the first ones alone
 	stored   map[string][]task       // the runs that have a result, by the key of the native run
 }
 
@@ -215,6 +216,7 @@ type outcome struct {
 	shortest *minimize.Report
 	failure  string
 	seconds  float64
+	skipped  bool // an earlier run of the row fails
 	// lost is set when the host could not start a process: nothing is known of the run.
 	lost error
 }
@@ -346,7 +348,12 @@ func (s *sweep) classify(record store.Record, run Run) error {
 // classOf is the class of a record, as far as the native run is known.
 func (s *sweep) classOf(record store.Record, run Run) string {
 	native, ok := s.natives[run.NativeKey]
-	return classOf(record, native, ok && run.hasNative(s.plan.Experiment) && native.Failure == "")
+	hasNative := run.hasNative(s.plan.Experiment)
+	class := classOf(record, native, ok && hasNative && native.Failure == "")
+	if class != "" && s.plan.Experiment.Failures.First && (ok || !hasNative) {
+		s.failing.note(run)
+	}
+	return class
 }
 
 // manifest remembers the digests of host files, and, by the digest of a list of files, whether
@@ -445,6 +452,10 @@ func (s *sweep) carryOutTask(ctx context.Context, t task) outcome {
 	}
 	start := time.Now()
 	result := outcome{task: t}
+	if !t.native && t.shorten == nil && s.failing.precedes(t.run) {
+		result.skipped = true
+		return result
+	}
 	var err error
 	switch {
 	case t.native:
@@ -481,6 +492,9 @@ func (s *sweep) keepOutcome(o outcome) error {
 		return s.keepNative(o)
 	case o.task.shorten != nil:
 		return s.keepShortest(o)
+	case o.skipped:
+		s.progress.Done(fmt.Sprintf("%v: not executed, since an earlier seed fails", o.task.run.Point), false)
+		return nil
 	}
 	run := o.task.run
 	s.summary.Ran++

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/internal/rand"
 	"github.com/heddle-dmt/heddle/sched"
 )
 
@@ -336,5 +337,36 @@ func TestInside(t *testing.T) {
 	}
 	if !found {
 		t.Error("no seed interrupts an instruction")
+	}
+}
+
+// TestTimersFireEarly: a timer that is due within the time fires after a point with the chance, at most a number of
+// times, and one that is due later does not.
+func TestTimersFireEarly(t *testing.T) {
+	for _, x := range []struct {
+		timer arch.Cycles
+		want  bool
+	}{{50, true}, {500, false}} {
+		policy := NewPolicy(New(Walk, 1, Estimate{}), generous)
+		policy.FireEarly(rand.NewStream(1, 1), rand.NewShare(1), 100)
+		c, err := sched.NewWithPolicy(2, policy)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Ready(1, 0)
+		c.Ready(2, 0)
+		fired := 0
+		for range 4 * mostEarly {
+			q, verdict := c.Next(c.Makespan()+x.timer, true)
+			if verdict == sched.FireTimer {
+				fired++
+				continue
+			}
+			policy.Ended(policy.AtPoint(c, q.Thread, write, false))
+			c.Ran(q, 0, 0)
+		}
+		if want := map[bool]int{true: mostEarly}[x.want]; fired != want {
+			t.Errorf("a timer that is due in %d cycles fires early %d times, should be %d", x.timer, fired, want)
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/internal/rand"
 	"github.com/heddle-dmt/heddle/sched"
 )
 
@@ -36,6 +37,9 @@ type Policy struct {
 	inside  bool                        // the current thread is to run to the place between the accesses first
 	between map[arch.ThreadID]Operation // of threads that are to be asked about inside their instruction
 	ended   bool                        // the last quantum reached its budget, which is no point
+
+	early early
+	again bool // the thread at a point is to be asked about although its quantum has just ended
 
 	asked        uint64
 	switches     uint64
@@ -91,6 +95,42 @@ func (p *Policy) Ran(_ *sched.Cluster, _ sched.Quantum, instructions uint64, _ a
 	p.aloneRetired += instructions
 }
 
+// FireEarly has timers fire before other threads have run that long, as if these had been kept from running meanwhile:
+// with a chance at each point, timers that are due within a time.
+func (p *Policy) FireEarly(draw rand.Stream, chance rand.Share, within arch.Cycles) {
+	p.early = early{draw: draw, chance: chance, within: within}
+}
+
+// early decides which timers fire early.
+type early struct {
+	draw   rand.Stream
+	chance rand.Share
+	within arch.Cycles
+	near   bool // a timer is due within the time
+	due    bool // it fires at the end of the quantum
+	fired  int
+}
+
+// mostEarly is the number of timers of a run that fire early, at most: some programs sleep again and again.
+const mostEarly = 64
+
+// isDue is asked at a point, and reports whether the quantum ends for a timer.
+func (e *early) isDue() bool {
+	e.due = e.due || e.near && e.fired < mostEarly && e.draw.Chance(e.chance)
+	return e.due
+}
+
+// fires reports whether a timer that is due after a time fires now.
+func (e *early) fires(left arch.Cycles) bool {
+	e.near = left <= e.within
+	fires := e.due && e.near
+	e.due = false
+	if fires {
+		e.fired++
+	}
+	return fires
+}
+
 // Ended reports whether the quantum that has just ended did so by its budget, before Ran.
 func (p *Policy) Ended(budget bool) { p.ended = budget }
 
@@ -98,6 +138,10 @@ func (p *Policy) Ended(budget bool) { p.ended = budget }
 // the quantum ends there. Parts says that the instruction is a load and then a store.
 func (p *Policy) AtPoint(c *sched.Cluster, t arch.ThreadID, o Operation, parts bool) (ends bool) {
 	p.choice.Next[t] = o
+	if p.early.isDue() {
+		p.next, p.again = arch.NoThread, true
+		return true
+	}
 	if p.next = p.choose(c); p.next != t {
 		if parts {
 			p.between[t] = o
@@ -120,9 +164,10 @@ func (p *Policy) stopInside(c *sched.Cluster, t arch.ThreadID, o Operation) bool
 
 // Next implements sched.Policy.
 func (p *Policy) Next(c *sched.Cluster, timer arch.Cycles, hasTimer bool) (sched.Quantum, sched.Verdict) {
-	if hasTimer && timer <= c.Makespan() {
+	if hasTimer && (timer <= c.Makespan() || p.early.fires(timer-c.Makespan())) {
 		return sched.Quantum{}, sched.FireTimer
 	}
+	p.early.near = p.early.near && hasTimer
 	q := sched.Quantum{Instructions: longestQuantum, StopAtPause: c.Runnable() > 1}
 	t := p.chooseThread(c)
 	if p.inside {
@@ -157,8 +202,8 @@ func (p *Policy) chooseThread(c *sched.Cluster) arch.ThreadID {
 		return t
 	}
 	p.inside = false
-	next, ended := p.next, p.ended
-	p.next = arch.NoThread
+	next, ended := p.next, p.ended && !p.again
+	p.next, p.again = arch.NoThread, false
 	switch {
 	case slices.Contains(runnable, next):
 		t = next

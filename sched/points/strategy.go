@@ -23,9 +23,6 @@ type Operation struct {
 	Reads bool
 }
 
-// CellSize is the size, in bytes, of the parts of memory by which shared memory is found.
-const CellSize = 8
-
 // conflicts reports whether two operations are accesses to a common byte, of which one writes.
 func (o Operation) conflicts(with Operation) bool {
 	overlap := uint64(o.Addr-with.Addr) < with.Size || uint64(with.Addr-o.Addr) < o.Size

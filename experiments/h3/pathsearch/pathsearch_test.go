@@ -66,10 +66,10 @@ func TestPlacesOfAPath(t *testing.T) {
 // TestSharingNeedsAnotherOrder: memory that a thread has written before it made the one that reads it is not
 // shared.
 func TestSharingNeedsAnotherOrder(t *testing.T) {
-	s := newSharing(3)
-	s.see(0)
+	s := newSharedCells()
+	s.births.NoteThread(0)
 	s.note(0, 1, 100, true)
-	s.see(1)
+	s.births.NoteThread(1)
 	if s.note(1, 1, 101, false) {
 		t.Error("a cell that was written before its reader existed is shared")
 	}

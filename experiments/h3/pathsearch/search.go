@@ -58,7 +58,7 @@ func Search(ctx context.Context, p Problem) (*Result, error) {
 	if err != nil || !second {
 		return &Result{}, err
 	}
-	s := &search{Problem: p, recorded: r, stage: stage, ctx: ctx, sharing: newSharing(len(r.routes)), result: &Result{}}
+	s := &search{Problem: p, recorded: r, stage: stage, ctx: ctx, sharing: newSharedCells(), result: &Result{}}
 	s.root = s.stage.m.Snapshot()
 	s.stdoutAtRoot, s.stderrAtRoot = stage.stdout.Len(), stage.stderr.Len()
 	at := slices.Index(r.routes[0].pcs, stage.pc)
@@ -78,7 +78,7 @@ type search struct {
 	*recorded
 	stage   *stage
 	ctx     context.Context
-	sharing *sharing
+	sharing *sharedCells
 	root    *machine.Snapshot
 	first   position // at the root
 
@@ -547,7 +547,7 @@ func (s *search) step(core int) outcome {
 	p := top.clone()
 	for i := range s.routes {
 		if s.stage.exists(s.routes[i].thread) {
-			s.sharing.see(i)
+			s.sharing.births.NoteThread(s.routes[i].thread)
 		}
 	}
 	s.result.Moves++
@@ -590,7 +590,7 @@ func (s *search) noteAccesses(p *position, thread int, entries []memlog.Entry, l
 		store := e.Kind == memlog.Store
 		first, last := cellsOf(e)
 		for n := first; n <= last; n++ {
-			if cell := s.stage.process | n; s.sharing.note(thread, cell, arch.Addr(e.PC), store) {
+			if cell := s.stage.process | n; s.sharing.note(s.routes[thread].thread, cell, arch.Addr(e.PC), store) {
 				p.note(thread, cell, store)
 				*list = append(*list, access{cell, store})
 			}

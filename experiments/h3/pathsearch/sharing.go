@@ -1,50 +1,33 @@
 package pathsearch
 
 import (
+	"github.com/heddle-dmt/heddle/analyses/sharing"
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/emu/memlog"
 )
 
-// cellSize is the number of bytes of a cell: memory is shared cell by cell.
-const cellSize = 8
-
-// sharing finds the memory that several threads access, one of them to write, at times at which another order
-// is possible: each existed when the other accessed the memory.
-type sharing struct {
-	cells map[uint64]*cell
-	// born is, of each thread by its number in the problem, how many threads there were when it was
-	// first seen, itself included; 0: it was not seen yet.
-	born    []int
-	threads int
+// sharedCells finds the memory that several threads access, one of them to write, at times at which another order
+// is possible (package sharing).
+type sharedCells struct {
+	cells  map[uint64]*cell
+	births *sharing.Births
 	// at are the instructions that access shared memory, and the system calls.
 	at map[arch.Addr]bool
 }
 
 // cell is the use of a cell by each thread that accessed it, and the instructions that did.
 type cell struct {
-	uses   []use
+	uses   sharing.Uses
 	shared bool
 	by     map[arch.Addr]bool // nil once shared
 }
 
-// use is, of the last load and the last store of a thread, one more than how many threads there were; 0:
-// none.
-type use struct{ thread, load, store int }
-
-func newSharing(routes int) *sharing {
-	return &sharing{cells: map[uint64]*cell{}, born: make([]int, routes), at: map[arch.Addr]bool{}}
-}
-
-// see notes that a thread exists.
-func (s *sharing) see(thread int) {
-	if s.born[thread] == 0 {
-		s.threads++
-		s.born[thread] = s.threads
-	}
+func newSharedCells() *sharedCells {
+	return &sharedCells{cells: map[uint64]*cell{}, births: sharing.NewBirths(), at: map[arch.Addr]bool{}}
 }
 
 // note notes an access. It reports whether the cell is shared.
-func (s *sharing) note(thread int, n uint64, pc arch.Addr, store bool) bool {
+func (s *sharedCells) note(thread arch.ThreadID, n uint64, pc arch.Addr, store bool) bool {
 	c := s.cells[n]
 	if c == nil {
 		c = &cell{by: map[arch.Addr]bool{}}
@@ -55,22 +38,8 @@ func (s *sharing) note(thread int, n uint64, pc arch.Addr, store bool) bool {
 		return true
 	}
 	c.by[pc] = true
-	var u *use
-	for i := range c.uses {
-		if c.uses[i].thread == thread {
-			u = &c.uses[i]
-		}
-	}
-	if u == nil {
-		c.uses = append(c.uses, use{thread: thread})
-		u = &c.uses[len(c.uses)-1]
-	}
-	if store {
-		u.store = s.threads + 1
-	} else {
-		u.load = s.threads + 1
-	}
-	if !s.isShared(c) {
+	c.uses.Note(sharing.Agent{Thread: thread}, s.births, store)
+	if !c.uses.AreShared(s.births) {
 		return false
 	}
 	for pc := range c.by {
@@ -80,19 +49,7 @@ func (s *sharing) note(thread int, n uint64, pc arch.Addr, store bool) bool {
 	return true
 }
 
-func (s *sharing) isShared(c *cell) bool {
-	for i := range c.uses {
-		for j := range c.uses {
-			a, b := &c.uses[i], &c.uses[j]
-			if i != j && a.store > s.born[b.thread] && max(b.load, b.store) > s.born[a.thread] {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 // cellsOf are the first and the last cell of an access.
 func cellsOf(e *memlog.Entry) (first, last uint64) {
-	return uint64(e.Addr) / cellSize, (uint64(e.Addr) + uint64(max(1, e.Size)) - 1) / cellSize
+	return uint64(e.Addr) / sharing.CellSize, (uint64(e.Addr) + uint64(max(1, e.Size)) - 1) / sharing.CellSize
 }
