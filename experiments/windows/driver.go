@@ -7,14 +7,21 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/emu/memlog"
 	"github.com/heddle-dmt/heddle/guest/kernel"
 	"github.com/heddle-dmt/heddle/guest/sock"
+	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/internal/job"
 	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/recorder/region"
 	"github.com/heddle-dmt/heddle/sched"
 	"github.com/heddle-dmt/heddle/sched/windows"
 )
+
+var errRaces = errs.Define("windows-without-memory-log",
+	"races cannot be looked for in windows",
+	"The engine does not log the accesses to memory; the rest of the sentence is its own.",
+	"Run without --window-hybrid: the windows then have schedules without constraints on races.")
 
 // Driver is the windows of one run: a machine.Hook, and the windows.World of its Engine.
 type Driver struct {
@@ -37,6 +44,10 @@ type Driver struct {
 	undigested bool
 	atomics    bool
 	started    bool
+	races      *raceFinder // nil: none are looked for
+	hybrid     bool
+	found      int         // races
+	addresses  []arch.Addr // at which the controller is asked
 }
 
 // connection is a connection as the gate and as the Engine have it.
@@ -52,7 +63,7 @@ func New(c *machine.Config, p Parameters, store *windows.Store) *Driver {
 	c.Env = append(slices.Clone(c.Env), "LD_BIND_NOW=1")
 	d := &Driver{
 		rules: p.Rules, mhz: uint64(c.Costs.MHz), known: map[uint64]*connection{}, store: store, seed: c.Seed, cores: c.Cores,
-		undigested: p.NoStates, atomics: p.Atomics,
+		undigested: p.NoStates, atomics: p.Atomics, hybrid: p.Hybrid,
 	}
 	if store.Seed != 0 || store.Cores != 0 {
 		d.seed, d.cores = store.Seed, store.Cores
@@ -90,6 +101,15 @@ func (d *Driver) Options() []machine.Option {
 // Prepare implements machine.Hook.
 func (d *Driver) Prepare(m *machine.Machine) error {
 	d.m = m
+	if !d.hybrid {
+		return nil
+	}
+	if err := m.CPU().LogMemory(memlog.Filter{}); err != nil {
+		return errRaces.Wrap(err)
+	}
+	d.races = newRaceFinder(func(id arch.ThreadID) *kernel.Task { return d.m.Kernel().Task(id) })
+	d.controller.Cut = d.races.beginSegment
+	m.AddRecording(d.races)
 	return nil
 }
 
@@ -210,7 +230,15 @@ func (d *Driver) Beginning(input uint64) {
 			}
 		}
 	}
-	d.controller.Begin(h.Sum64())
+	key := h.Sum64()
+	d.controller.Begin(key)
+	if a := d.store.Addresses(key); !slices.Equal(a, d.addresses) {
+		d.addresses = a
+		d.m.SetControlAddresses(a)
+	}
+	if d.races != nil {
+		d.races.beginWindow()
+	}
 	d.service().HoldSignals(true)
 }
 
@@ -224,7 +252,13 @@ func (d *Driver) Force() {
 // Closing completes the description of a window that has ended, and forgets the connections that
 // the server has closed.
 func (d *Driver) Closing(w *windows.Window) {
-	w.Order = d.controller.End()
+	var constraints []windows.Constraint
+	if d.races != nil {
+		var n int
+		constraints, n = d.races.constraints()
+		d.found += n
+	}
+	w.Order = d.controller.End(constraints)
 	if !d.undigested {
 		w.State = d.stateDigest()
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/zeebo/xxh3"
 
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/internal/outfile"
 	"github.com/heddle-dmt/heddle/sched"
@@ -30,7 +31,7 @@ var (
 )
 
 // version is the first line of a file of orders.
-const version = "heddle window schedules 1"
+const version = "heddle window schedules 2"
 
 // LoadStore reads the orders of a file; one that does not exist has none.
 func LoadStore(path string) (*windows.Store, error) {
@@ -57,13 +58,13 @@ func readStore(text []byte, s *windows.Store) (problem string) {
 	lines := bufio.NewScanner(bytes.NewReader(text[:end]))
 	lines.Buffer(nil, 1<<20)
 	var key uint64
-	var order []windows.Point
+	var order windows.Schedule
 	open := false
 	finish := func() {
 		if open {
 			s.Add(key, order)
 		}
-		order = nil
+		order = windows.Schedule{}
 	}
 	for n := 1; lines.Scan(); n++ {
 		fields := strings.Fields(lines.Text())
@@ -87,7 +88,14 @@ func readStore(text []byte, s *windows.Store) (problem string) {
 			if err == nil {
 				what, err = strconv.ParseUint(fields[2], 10, 64)
 			}
-			order = append(order, windows.Point{Thread: fields[0], Kind: sched.PointKind(kind), What: what})
+			order.Turns = append(order.Turns, windows.Point{Thread: fields[0], Kind: sched.PointKind(kind), What: what})
+		case len(fields) == 9 && fields[0] == "race" && open:
+			var c windows.Constraint
+			c.First, err = readPlace(fields[1:5])
+			if err == nil {
+				c.Second, err = readPlace(fields[5:])
+			}
+			order.Constraints = append(order.Constraints, c)
 		default:
 			return fmt.Sprintf("line %d is %q", n, lines.Text())
 		}
@@ -102,6 +110,24 @@ func readStore(text []byte, s *windows.Store) (problem string) {
 	return ""
 }
 
+// readPlace reads a place as placeText writes it.
+func readPlace(fields []string) (p windows.Place, err error) {
+	p.Thread = fields[0]
+	pc, err := strconv.ParseUint(fields[2], 16, 64)
+	if err == nil {
+		p.Cuts, err = strconv.Atoi(fields[1])
+	}
+	if err == nil {
+		p.Occurrence, err = strconv.Atoi(fields[3])
+	}
+	p.PC = arch.Addr(pc)
+	return p, err
+}
+
+func placeText(p *windows.Place) string {
+	return fmt.Sprintf("%s %d %x %d", p.Thread, p.Cuts, uint64(p.PC), p.Occurrence)
+}
+
 func endLine(text []byte) string { return fmt.Sprintf("end %016x\n", xxh3.Hash(text)) }
 
 // SaveStore writes the orders to a file.
@@ -110,8 +136,12 @@ func SaveStore(path string, s *windows.Store) error {
 	fmt.Fprintf(&b, "%s\nseed %d\ncores %d\n", version, s.Seed, s.Cores)
 	for key, order := range s.All() {
 		fmt.Fprintf(&b, "window %x\n", key)
-		for _, p := range order {
+		for _, p := range order.Turns {
 			fmt.Fprintf(&b, "%s %d %d\n", p.Thread, p.Kind, p.What)
+		}
+		for i := range order.Constraints {
+			c := &order.Constraints[i]
+			fmt.Fprintf(&b, "race %s %s\n", placeText(&c.First), placeText(&c.Second))
 		}
 	}
 	b.WriteString(endLine(b.Bytes()))

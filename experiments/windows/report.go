@@ -21,6 +21,9 @@ type Parameters struct {
 	Bubble uint64
 	// Atomics orders atomic instructions, too.
 	Atomics bool
+	// Hybrid has the run examined for races, and those of each window ordered by constraints of its schedule.
+	// Constraints of stored schedules are followed without.
+	Hybrid bool
 	// NoStates leaves out the digests of the server's state.
 	NoStates bool
 }
@@ -72,6 +75,15 @@ type Report struct {
 	Spun     int `json:"spun"`
 	Stored   int `json:"stored"`
 	Keys     int `json:"keys"`
+	// Races counts races that the turns left unordered, if they were looked for. Constraints are those of the stored
+	// schedules, and Added is the number of those that the run has added. Enforced, Stalled and Missed are sums over
+	// the windows (windows.Order).
+	Races       int `json:"races"`
+	Constraints int `json:"constraints"`
+	Added       int `json:"added"`
+	Enforced    int `json:"enforced"`
+	Stalled     int `json:"stalled"`
+	Missed      int `json:"missed"`
 	// List has all windows.
 	List []windows.Window `json:"list"`
 }
@@ -134,6 +146,17 @@ func (d *Driver) Report() *Report {
 		}
 		r.Left += w.Left
 		r.Spun += w.Spun
+		r.Added += w.Added
+		r.Enforced += w.Enforced
+		r.Stalled += w.Stalled
+		r.Missed += w.Missed
+	}
+	r.Races = d.found
+	for _, o := range d.store.All() {
+		r.Constraints += len(o.Constraints)
+	}
+	if d.races != nil {
+		d.races.close()
 	}
 	if r.Requests > 0 {
 		r.Waited = waited / arch.Cycles(r.Requests)
@@ -146,6 +169,10 @@ func (d *Driver) Report() *Report {
 
 // String is the report as a sentence.
 func (r *Report) String() string {
-	return fmt.Sprintf("windows: %d (%d full, %d partial), requests: %d, of which each waited %d cycles on average; orders: %d recorded, %d reused, %d left",
+	text := fmt.Sprintf("windows: %d (%d full, %d partial), requests: %d, of which each waited %d cycles on average; orders: %d recorded, %d reused, %d left",
 		r.Windows, r.Full, r.Partial, r.Requests, r.Waited, r.Recorded, r.Reused, r.Left)
+	if r.Constraints > 0 || r.Races > 0 {
+		text += fmt.Sprintf("; races: %d, constraints: %d stored, %d enforced, %d missed", r.Races, r.Constraints, r.Enforced, r.Missed)
+	}
+	return text
 }

@@ -2,6 +2,7 @@ package windows
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/heddle-dmt/heddle/emu/arch"
@@ -37,6 +38,14 @@ type Order struct {
 	// Spun counts the operations that waited in a loop and gave their turn away: what follows them
 	// is not determined by the order.
 	Spun int `json:"spun,omitempty"`
+	// Constraints is the number of constraints that the schedule has, and Added that of those which this window has
+	// added. Enforced counts those that were followed, Stalled the waits for them, and Missed those whose
+	// instructions were not reached, or not in their order.
+	Constraints int `json:"constraints,omitempty"`
+	Added       int `json:"added,omitempty"`
+	Enforced    int `json:"enforced,omitempty"`
+	Stalled     int `json:"stalled,omitempty"`
+	Missed      int `json:"missed,omitempty"`
 }
 
 // threadState is the state of a thread with regard to turns.
@@ -47,6 +56,7 @@ const (
 	asking                     // it is held until it has a turn
 	acting                     // it has the turn
 	away                       // it waits in the kernel
+	stalled                    // it is held until the first instruction of a constraint was executed
 )
 
 // serverThread is a thread of the server.
@@ -57,6 +67,12 @@ type serverThread struct {
 	depth   int   // operations and calls that it is in
 	private bool  // its system call needs no turn
 	loose   bool  // it gave its turn away in a loop
+
+	name     string
+	cuts     int
+	arrivals arrivals
+	awaits   int         // the constraint that it is stalled for
+	resumed  threadState // when it is not stalled any more
 }
 
 // Controller serializes the server's operations and system calls, in a total order: in the order of
@@ -65,6 +81,8 @@ type serverThread struct {
 // checks again, in its turn, whether its wait is over.
 type Controller struct {
 	sched.Pass
+	// Cut, if it is not nil, is called when a segment of a thread begins (Place).
+	Cut     func(id arch.ThreadID, name string)
 	members Members
 	costs   sched.Costs
 	threads map[arch.ThreadID]*serverThread
@@ -81,6 +99,7 @@ type Controller struct {
 	order     []Point
 	result    Order
 	clock     uint64
+	set       constraintSet
 }
 
 // NewController makes the controller of a run that has not begun. Atomics makes atomic instructions
@@ -95,19 +114,26 @@ func NewController(store *Store, costs sched.Costs, members Members, atomics boo
 func (c *Controller) Begin(key uint64) {
 	c.key, c.order, c.result = key, nil, Order{}
 	c.candidate = slices.Clone(c.store.find(key))
+	for _, t := range c.threads {
+		t.cuts, t.arrivals = 0, arrivals{}
+	}
+	c.follow()
 }
 
-// End ends a window and returns how it was ordered.
-func (c *Controller) End() Order {
+// End ends a window and returns how it was ordered. Found are constraints on the races that were found in it; a
+// schedule that it has followed gets those that it does not have.
+func (c *Controller) End(found []Constraint) Order {
 	r := c.result
 	r.Turns = len(c.order)
-	if len(c.candidate) > 0 && len(c.store.orders[c.candidate[0]]) == len(c.order) {
+	if len(c.candidate) > 0 && len(c.store.schedules[c.candidate[0]].Turns) == len(c.order) {
 		r.Schedule, r.Reused = c.candidate[0], true
-		return r
+	} else {
+		// The threads have all come to wait before the stored order ended, or it had no end.
+		r.Left += len(c.candidate)
+		r.Schedule, r.Reused = c.store.Add(c.key, Schedule{Turns: c.order})
 	}
-	// The threads have all come to wait before the stored order ended, or it had no end.
-	r.Left += len(c.candidate)
-	r.Schedule, r.Reused = c.store.Add(c.key, c.order)
+	r.Added = c.store.constrain(r.Schedule, found)
+	r.Constraints = len(c.store.schedules[r.Schedule].Constraints)
 	return r
 }
 
@@ -137,7 +163,7 @@ func (c *Controller) Clock() uint64 { return c.clock }
 
 // Needs implements sched.Controller.
 func (c *Controller) Needs() sched.Needs {
-	return sched.Needs{Creations: true, MayRun: true, SchedulePoints: true, WholeOperations: true, Atomics: c.atomics}
+	return sched.Needs{Creations: true, MayRun: true, SchedulePoints: true, WholeOperations: true, Stops: true, Atomics: c.atomics}
 }
 
 func (c *Controller) threadOf(id arch.ThreadID) *serverThread {
@@ -174,6 +200,7 @@ func (c *Controller) Ask(g *sched.Gate, v *sched.SyncPoint) bool {
 	if t == nil {
 		return true
 	}
+	t.name = v.Name
 	p := Point{Thread: v.Name, Kind: v.Kind}
 	switch v.Kind {
 	case sched.AtStart:
@@ -195,6 +222,11 @@ func (c *Controller) Ask(g *sched.Gate, v *sched.SyncPoint) bool {
 		p.What = v.Call.Number
 	case sched.AtReturn:
 		c.leave(g, t)
+		return true
+	case sched.AtAddress:
+		return c.arrive(g, t, v)
+	case sched.AtInstruction:
+		c.cross(g, t, v.PC)
 		return true
 	default:
 		return true
@@ -225,8 +257,8 @@ func (c *Controller) isNext(t *serverThread) bool {
 	if len(c.candidate) == 0 {
 		return len(c.queue) == 0 || c.queue[0] == t
 	}
-	order := c.store.orders[c.candidate[0]]
-	return len(c.order) < len(order) && order[len(c.order)] == t.point
+	turns := c.store.schedules[c.candidate[0]].Turns
+	return len(c.order) < len(turns) && turns[len(c.order)] == t.point && c.awaited(t, t.cuts+1, 0, 0) < 0
 }
 
 // grant gives a thread its turn. A thread that starts has it for no time.
@@ -234,6 +266,7 @@ func (c *Controller) grant(g *sched.Gate, t *serverThread) {
 	c.order = append(c.order, t.point)
 	c.clock++
 	g.Charge(c.costs.Sync)
+	c.cut(g, t)
 	if t.point.Kind == sched.AtStart {
 		t.state = running
 		return
@@ -248,19 +281,18 @@ func (c *Controller) grant(g *sched.Gate, t *serverThread) {
 
 // grantNext gives turns to threads that ask, as long as no thread has one.
 func (c *Controller) grantNext(g *sched.Gate) {
-	for c.busy == nil && len(c.queue) > 0 {
-		at := slices.IndexFunc(c.queue, c.isNext)
-		if at < 0 {
-			if !c.isStuck() || len(c.candidate) == 0 {
-				return
-			}
-			c.leaveOrder()
+	for {
+		if at := slices.IndexFunc(c.queue, c.isNext); c.busy == nil && at >= 0 {
+			t := c.queue[at]
+			c.queue = slices.Delete(c.queue, at, at+1)
+			c.grant(g, t)
+			g.Release(t.id, c.costs.Sync+c.costs.SpinCheck)
 			continue
 		}
-		t := c.queue[at]
-		c.queue = slices.Delete(c.queue, at, at+1)
-		c.grant(g, t)
-		g.Release(t.id, c.costs.Sync+c.costs.SpinCheck)
+		if !c.isStuck() || c.releaseStalled(g) || len(c.queue) == 0 || len(c.candidate) == 0 {
+			return
+		}
+		c.leaveOrder()
 	}
 }
 
@@ -280,9 +312,10 @@ func (c *Controller) leaveOrder() {
 	c.result.Left++
 	n := len(c.order)
 	c.candidate = slices.DeleteFunc(c.candidate[1:], func(i int) bool {
-		o := c.store.orders[i]
+		o := c.store.schedules[i].Turns
 		return len(o) < n || !slices.Equal(o[:n], c.order)
 	})
+	c.follow()
 }
 
 // leave leaves an operation or call, and gives the turn away if it was the outermost.
@@ -306,6 +339,7 @@ func (c *Controller) passTurn(g *sched.Gate, t *serverThread, to threadState) {
 		return
 	}
 	c.busy, t.state = nil, to
+	c.cut(g, t)
 	c.grantNext(g)
 }
 
@@ -340,6 +374,7 @@ func (c *Controller) Exited(g *sched.Gate, id arch.ThreadID) {
 	if t == nil {
 		return
 	}
+	c.postUpTo(g, t, math.MaxInt)
 	delete(c.threads, id)
 	c.queue = slices.DeleteFunc(c.queue, func(o *serverThread) bool { return o == t })
 	c.passTurn(g, t, away)
