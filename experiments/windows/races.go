@@ -197,7 +197,7 @@ func (f *raceFinder) constraints() (list []windows.Constraint, races int) {
 		for ; len(cuts) > 0 && cuts[0].at <= c.Second.At; cuts = cuts[1:] {
 			reducer.Sync(cuts[0].thread, 2*cuts[0].at)
 		}
-		first, second := f.placeOf(&c.First), f.placeOf(&c.Second)
+		first, second := f.placeOf(&c.First, true), f.placeOf(&c.Second, false)
 		c.First.At, c.Second.At = 2*c.First.At+1, 2*c.Second.At+1
 		if reducer.Add(c) {
 			list = append(list, windows.Constraint{First: first, Second: second})
@@ -206,16 +206,21 @@ func (f *raceFinder) constraints() (list []windows.Constraint, races int) {
 	return list, len(f.found)
 }
 
-// placeOf is where an instruction was executed in the window.
-func (f *raceFinder) placeOf(i *races.Instance) windows.Place {
+// placeOf is where an instruction was executed in the window. What the kernel has done for a thread has the place of the
+// last instruction with an access before, if another thread is to precede it.
+func (f *raceFinder) placeOf(i *races.Instance, precedes bool) windows.Place {
 	t := f.numbered[i.Thread]
 	p := windows.Place{Thread: t.name, Cuts: int(i.Syncs - t.begun), PC: i.PC}
 	from, _ := slices.BinarySearchFunc(t.steps, i.Syncs, func(s raceStep, syncs uint64) int { return cmp.Compare(s.syncs, syncs) })
-	for _, s := range t.steps[from:] {
-		if s.syncs > i.Syncs || s.branches > i.Branches {
-			break
-		}
-		if s.pc == uint64(i.PC) {
+	to := from
+	for to < len(t.steps) && t.steps[to].syncs == i.Syncs && t.steps[to].branches <= i.Branches {
+		to++
+	}
+	if p.PC == 0 && !precedes && to > from {
+		p.PC = arch.Addr(t.steps[to-1].pc)
+	}
+	for _, s := range t.steps[from:to] {
+		if s.pc == uint64(p.PC) {
 			p.Occurrence++
 		}
 	}

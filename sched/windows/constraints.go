@@ -223,6 +223,20 @@ func (c *Controller) releaseStalled(g *sched.Gate) bool {
 	return false
 }
 
+// releaseTurn gives up a constraint that holds the turn, when all threads wait, and reports whether there was one.
+func (c *Controller) releaseTurn(g *sched.Gate) bool {
+	for _, t := range c.queue {
+		if len(c.candidate) > 0 && c.isItsTurn(t) {
+			if i := c.awaited(t, t.cuts+1, 0, 0); i >= 0 {
+				c.result.Missed++
+				c.post(g, i)
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // StopDistance implements sched.Controller: a thread that executes the first instruction of a constraint
 // stops after it.
 func (c *Controller) StopDistance(id arch.ThreadID, done uint64) (soon, exactly uint64, accesses uint8) {

@@ -257,8 +257,13 @@ func (c *Controller) isNext(t *serverThread) bool {
 	if len(c.candidate) == 0 {
 		return len(c.queue) == 0 || c.queue[0] == t
 	}
+	return c.isItsTurn(t) && c.awaited(t, t.cuts+1, 0, 0) < 0
+}
+
+// isItsTurn reports whether the stored order has the point of a thread next.
+func (c *Controller) isItsTurn(t *serverThread) bool {
 	turns := c.store.schedules[c.candidate[0]].Turns
-	return len(c.order) < len(turns) && turns[len(c.order)] == t.point && c.awaited(t, t.cuts+1, 0, 0) < 0
+	return len(c.order) < len(turns) && turns[len(c.order)] == t.point
 }
 
 // grant gives a thread its turn. A thread that starts has it for no time.
@@ -289,7 +294,13 @@ func (c *Controller) grantNext(g *sched.Gate) {
 			g.Release(t.id, c.costs.Sync+c.costs.SpinCheck)
 			continue
 		}
-		if !c.isStuck() || c.releaseStalled(g) || len(c.queue) == 0 || len(c.candidate) == 0 {
+		if !c.isStuck() || c.releaseStalled(g) {
+			return
+		}
+		if c.releaseTurn(g) {
+			continue
+		}
+		if len(c.queue) == 0 || len(c.candidate) == 0 {
 			return
 		}
 		c.leaveOrder()
