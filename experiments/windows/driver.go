@@ -46,8 +46,10 @@ type Driver struct {
 	started    bool
 	races      *raceFinder // nil: none are looked for
 	hybrid     bool
-	found      int         // races
-	addresses  []arch.Addr // at which the controller is asked
+	conditions bool // preconditions on the bytes of requests are computed
+	preconditions
+	found     int         // races
+	addresses []arch.Addr // at which the controller is asked
 }
 
 // connection is a connection as the gate and as the Engine have it.
@@ -63,7 +65,7 @@ func New(c *machine.Config, p Parameters, store *windows.Store) *Driver {
 	c.Env = append(slices.Clone(c.Env), "LD_BIND_NOW=1")
 	d := &Driver{
 		rules: p.Rules, mhz: uint64(c.Costs.MHz), known: map[uint64]*connection{}, store: store, seed: c.Seed, cores: c.Cores,
-		undigested: p.NoStates, atomics: p.Atomics, hybrid: p.Hybrid,
+		undigested: p.NoStates, atomics: p.Atomics, hybrid: p.Hybrid, conditions: p.Preconditions,
 	}
 	if store.Seed != 0 || store.Cores != 0 {
 		d.seed, d.cores = store.Seed, store.Cores
@@ -75,7 +77,7 @@ func New(c *machine.Config, p Parameters, store *windows.Store) *Driver {
 		Size: p.Size, Timeout: d.Cycles(timeout.Nanoseconds()), TimeoutNS: timeout.Nanoseconds(), Bubble: p.Bubble,
 	}
 	costs := sched.Costs{Sync: arch.Cycles(c.Costs.Sync), SpinCheck: arch.Cycles(c.Costs.SpinCheck)}
-	d.controller = windows.NewController(store, costs, d, p.Atomics)
+	d.controller = windows.NewController(store, costs, d, p.Atomics, p.reuse())
 	d.engine = windows.New(d.options, d)
 	if spec, ok := region.Parse(p.Rules.Function); ok {
 		d.calls = region.Watch(spec)
@@ -101,7 +103,7 @@ func (d *Driver) Options() []machine.Option {
 // Prepare implements machine.Hook.
 func (d *Driver) Prepare(m *machine.Machine) error {
 	d.m = m
-	if !d.hybrid {
+	if !d.hybrid && !d.conditions {
 		return nil
 	}
 	if err := m.CPU().LogMemory(memlog.Filter{}); err != nil {
@@ -217,10 +219,10 @@ func (d *Driver) OpenCalls() int {
 // LogicalClock counts turns.
 func (d *Driver) LogicalClock() uint64 { return d.controller.Clock() }
 
-// Beginning begins a window: its key is its input and where the server's threads wait.
-func (d *Driver) Beginning(input uint64) {
+// Beginning begins a window: its key is the shape of its input and where the server's threads wait.
+func (d *Driver) Beginning(shape, input uint64, of []*windows.Connection) {
 	h := xxh3.New()
-	putWords(h, input)
+	putWords(h, shape)
 	for _, p := range d.service().Processes() {
 		for _, t := range p.Threads() {
 			number, blocked := t.BlockedIn()
@@ -230,16 +232,30 @@ func (d *Driver) Beginning(input uint64) {
 			}
 		}
 	}
-	key := h.Sum64()
-	d.controller.Begin(key)
-	if a := d.store.Addresses(key); !slices.Equal(a, d.addresses) {
-		d.addresses = a
-		d.m.SetControlAddresses(a)
+	a := windows.Admission{Key: h.Sum64(), Exact: input}
+	var given []givenBytes
+	for _, c := range of {
+		g := d.known[c.Number].gated
+		b := slices.Clone(g.HeldBytes())
+		a.Bytes = append(a.Bytes, b)
+		given = append(given, givenBytes{connection: g, bytes: b, from: g.Read + uint64(g.Unread()), begun: g.Read})
+	}
+	d.controller.Begin(a)
+	if list := d.controller.Addresses(); !slices.Equal(list, d.addresses) {
+		d.addresses = list
+		d.m.SetControlAddresses(list)
 	}
 	if d.races != nil {
 		d.races.beginWindow()
+		if d.conditions && !d.controller.Follows() && hasBytes(given) {
+			d.races.requests = followRequests(d.races.recorder, d.gate, given, d.races)
+		}
 	}
 	d.service().HoldSignals(true)
+}
+
+func hasBytes(given []givenBytes) bool {
+	return slices.ContainsFunc(given, func(g givenBytes) bool { return len(g.bytes) > 0 })
 }
 
 // Force lets other threads and signals through.
@@ -253,12 +269,21 @@ func (d *Driver) Force() {
 // the server has closed.
 func (d *Driver) Closing(w *windows.Window) {
 	var constraints []windows.Constraint
-	if d.races != nil {
+	var patterns []windows.Pattern
+	if d.races != nil && d.hybrid {
 		var n int
 		constraints, n = d.races.constraints()
 		d.found += n
 	}
-	w.Order = d.controller.End(constraints)
+	if d.races != nil && d.races.requests != nil {
+		q := d.races.requests
+		d.races.requests = nil
+		if patterns = q.patterns(); w.Rounds > 0 || w.Forced > 0 || d.options.Bubble > 0 {
+			patterns = nil // more was given than at the begin
+		}
+		d.noteFollowed(q, patterns)
+	}
+	w.Order = d.controller.End(constraints, patterns)
 	if !d.undigested {
 		w.State = d.stateDigest()
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/zeebo/xxh3"
 
+	"github.com/heddle-dmt/heddle/analyses/bytesets"
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/internal/outfile"
@@ -31,7 +32,7 @@ var (
 )
 
 // version is the first line of a file of orders.
-const version = "heddle window schedules 2"
+const version = "heddle window schedules 3"
 
 // LoadStore reads the orders of a file; one that does not exist has none.
 func LoadStore(path string) (*windows.Store, error) {
@@ -78,10 +79,16 @@ func readStore(text []byte, s *windows.Store) (problem string) {
 			s.Seed, err = strconv.ParseUint(fields[1], 10, 64)
 		case len(fields) == 2 && fields[0] == "cores":
 			s.Cores, err = strconv.Atoi(fields[1])
-		case len(fields) == 2 && fields[0] == "window":
+		case len(fields) == 3 && fields[0] == "window":
 			finish()
 			open = true
-			key, err = strconv.ParseUint(fields[1], 16, 64)
+			if key, err = strconv.ParseUint(fields[1], 16, 64); err == nil {
+				order.Exact, err = strconv.ParseUint(fields[2], 16, 64)
+			}
+		case len(fields) > 0 && fields[0] == "bytes" && open:
+			var p windows.Pattern
+			p, err = readPattern(fields[1:])
+			order.Patterns = append(order.Patterns, p)
 		case len(fields) == 3 && open:
 			var kind, what uint64
 			kind, err = strconv.ParseUint(fields[1], 10, 8)
@@ -110,6 +117,46 @@ func readStore(text []byte, s *windows.Store) (problem string) {
 	return ""
 }
 
+// patternText writes the set of each byte: its value, * for any, or the words of the set.
+func patternText(p windows.Pattern) string {
+	var b strings.Builder
+	for _, v := range p {
+		switch set := bytesets.Set(v); {
+		case set == bytesets.All():
+			b.WriteString(" *")
+		case set.Len() == 1:
+			fmt.Fprintf(&b, " %d", set.First())
+		default:
+			fmt.Fprintf(&b, " %x,%x,%x,%x", v[0], v[1], v[2], v[3])
+		}
+	}
+	return b.String()
+}
+
+func readPattern(fields []string) (p windows.Pattern, err error) {
+	p = make(windows.Pattern, len(fields))
+	for i, text := range fields {
+		words := strings.Split(text, ",")
+		var v uint64
+		switch {
+		case text == "*":
+			p[i] = windows.Values(bytesets.All())
+		case len(words) == len(p[i]):
+			for n := range words {
+				if p[i][n], err = strconv.ParseUint(words[n], 16, 64); err != nil {
+					return nil, err
+				}
+			}
+		default:
+			if v, err = strconv.ParseUint(text, 10, 8); err != nil {
+				return nil, err
+			}
+			p[i] = windows.Values(bytesets.Only(byte(v)))
+		}
+	}
+	return p, nil
+}
+
 // readPlace reads a place as placeText writes it.
 func readPlace(fields []string) (p windows.Place, err error) {
 	p.Thread = fields[0]
@@ -135,7 +182,10 @@ func SaveStore(path string, s *windows.Store) error {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%s\nseed %d\ncores %d\n", version, s.Seed, s.Cores)
 	for key, order := range s.All() {
-		fmt.Fprintf(&b, "window %x\n", key)
+		fmt.Fprintf(&b, "window %x %x\n", key, order.Exact)
+		for _, p := range order.Patterns {
+			fmt.Fprintf(&b, "bytes%s\n", patternText(p))
+		}
 		for _, p := range order.Turns {
 			fmt.Fprintf(&b, "%s %d %d\n", p.Thread, p.Kind, p.What)
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/emu/mem"
 	"github.com/heddle-dmt/heddle/emu/memlog"
+	"github.com/heddle-dmt/heddle/experiments/concolicrun"
 	"github.com/heddle-dmt/heddle/guest/kernel"
 	"github.com/heddle-dmt/heddle/recorder"
 	"github.com/heddle-dmt/heddle/recorder/event"
@@ -29,6 +30,9 @@ type raceFinder struct {
 	counted  uint64 // the engine's count of branches when the log was taken last
 	cuts     []raceCut
 	found    []hybrid.Constraint
+	recorder *recorder.Recorder
+	current  *raceThread      // whose log is taken
+	requests *requestFollower // that shares the log, or nil
 }
 
 // raceThread is a thread of the machine.
@@ -105,17 +109,29 @@ func (f *raceFinder) threadOf(id arch.ThreadID, space *mem.Space) *raceThread {
 	return t
 }
 
-// take follows what the engine has logged for a thread.
-func (f *raceFinder) take(r *recorder.Recorder, t *raceThread) {
+// feed follows a part of the log of the current thread.
+func (f *raceFinder) feed(log *memlog.Buffer) {
+	t, entries := f.current, log.Entries()
+	if len(entries) == 0 {
+		return
+	}
+	f.follower.Turn(t.runner, t.branches)
+	f.follower.Follow(entries, log.AllBytes(), t.branches, f.counted, func(uint64) {})
+	if t.serves {
+		f.noteSteps(t, entries)
+	}
+}
+
+// take follows what the engine has logged for a thread, after the follower of requests has taken what it takes.
+func (f *raceFinder) take(r *recorder.Recorder, t *raceThread, requests func(*concolicrun.Recording)) {
 	cpu := r.CPU()
+	f.current = t
+	if q := f.requests; q != nil && requests != nil {
+		requests(q.run)
+	}
 	if cpu.LoggedMemory() > 0 {
 		cpu.SwapMemory(f.buffer)
-		entries := f.buffer.Entries()
-		f.follower.Turn(t.runner, t.branches)
-		f.follower.Follow(entries, f.buffer.AllBytes(), t.branches, f.counted, func(uint64) {})
-		if t.serves {
-			f.noteSteps(t, entries)
-		}
+		f.feed(f.buffer)
 	}
 	now := cpu.CountedBranches()
 	t.branches += now - f.counted
@@ -138,23 +154,44 @@ func (f *raceFinder) noteSteps(t *raceThread, entries []memlog.Entry) {
 
 // Begin implements recorder.Recording, and so do the methods below.
 func (f *raceFinder) Begin(r *recorder.Recorder, t *kernel.Task) {
-	f.counted = r.CPU().CountedBranches()
-	f.take(r, f.threadOf(t.ID(), t.Space()))
+	f.recorder, f.counted = r, r.CPU().CountedBranches()
+	f.take(r, f.threadOf(t.ID(), t.Space()), func(q *concolicrun.Recording) { q.Begin(r, t) })
 }
 
 // Stopped takes what the thread has done since it was begun or stopped.
-func (f *raceFinder) Stopped(r *recorder.Recorder, t *kernel.Task, _ arch.Stop) {
-	f.take(r, f.threadOf(t.ID(), t.Space()))
+func (f *raceFinder) Stopped(r *recorder.Recorder, t *kernel.Task, s arch.Stop) {
+	f.take(r, f.threadOf(t.ID(), t.Space()), func(q *concolicrun.Recording) { q.Stopped(r, t, s) })
+}
+
+// Issue passes a system call on.
+func (f *raceFinder) Issue(r *recorder.Recorder, t *kernel.Task, e *event.Syscall) {
+	if f.requests != nil {
+		f.requests.run.Issue(r, t, e)
+	}
 }
 
 // Return takes what the kernel has written for a system call.
 func (f *raceFinder) Return(r *recorder.Recorder, t *kernel.Task, e *event.Syscall) {
-	f.take(r, f.threadOf(e.Thread, t.Space()))
+	f.take(r, f.threadOf(e.Thread, t.Space()), func(q *concolicrun.Recording) { q.Return(r, t, e) })
+}
+
+// Signal passes a signal on.
+func (f *raceFinder) Signal(r *recorder.Recorder, e *event.Signal) {
+	if f.requests != nil {
+		f.requests.run.Signal(r, e)
+	}
+}
+
+// Start passes the start of a thread on.
+func (f *raceFinder) Start(r *recorder.Recorder, t *kernel.Task, e *event.Start) {
+	if f.requests != nil {
+		f.requests.run.Start(r, t, e)
+	}
 }
 
 // Exit takes what the kernel has written for a thread that is over.
 func (f *raceFinder) Exit(r *recorder.Recorder, e *event.Exit) {
-	f.take(r, f.threadOf(e.Thread, nil))
+	f.take(r, f.threadOf(e.Thread, nil), func(q *concolicrun.Recording) { q.Exit(r, e) })
 }
 
 // beginSegment is windows.Controller.Cut.

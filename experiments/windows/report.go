@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/heddle-dmt/heddle/analyses/bytesets"
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/sched/windows"
 )
@@ -24,6 +25,11 @@ type Parameters struct {
 	// Hybrid has the run examined for races, and those of each window ordered by constraints of its schedule.
 	// Constraints of stored schedules are followed without.
 	Hybrid bool
+	// Preconditions has schedules followed by windows with other bytes, too, as far as these cannot change the order of turns.
+	// Stored ones are used without.
+	Preconditions bool
+	// Reuse is how stored schedules are used; empty: windows.Online.
+	Reuse windows.Reuse
 	// NoStates leaves out the digests of the server's state.
 	NoStates bool
 }
@@ -36,6 +42,48 @@ func (p Parameters) timeout() time.Duration {
 		return DefaultTimeout
 	}
 	return p.Timeout
+}
+
+func (p Parameters) reuse() windows.Reuse {
+	if p.Reuse == "" {
+		return windows.Online
+	}
+	return p.Reuse
+}
+
+// preconditions counts what preconditions were computed in a run.
+type preconditions struct {
+	// Computed counts the windows whose requests were followed, and Unknown those of them without a precondition, as
+	// something was read that is not known. Terms is the number of conditions of the others, and FreeBytes,
+	// LimitedBytes and FixedBytes are the numbers of bytes that may have any value, some, and the recorded one.
+	Computed     int `json:"computed"`
+	Unknown      int `json:"unknown"`
+	Terms        int `json:"terms"`
+	FreeBytes    int `json:"free_bytes"`
+	LimitedBytes int `json:"limited_bytes"`
+	FixedBytes   int `json:"fixed_bytes"`
+}
+
+// noteFollowed counts the preconditions of a window.
+func (p *preconditions) noteFollowed(q *requestFollower, patterns []windows.Pattern) {
+	p.Computed++
+	if patterns == nil {
+		p.Unknown++
+		return
+	}
+	p.Terms += q.terms
+	for _, list := range patterns {
+		for _, v := range list {
+			switch set := bytesets.Set(v); set.Len() {
+			case 1:
+				p.FixedBytes++
+			case 256:
+				p.FreeBytes++
+			default:
+				p.LimitedBytes++
+			}
+		}
+	}
 }
 
 // Report is the windows of a run that is over.
@@ -84,6 +132,15 @@ type Report struct {
 	Enforced    int `json:"enforced"`
 	Stalled     int `json:"stalled"`
 	Missed      int `json:"missed"`
+	// Exact counts the windows with requests that had a stored schedule for the same input, Admitted those that
+	// the precondition of a schedule for another one admitted, Followed those of them that had the schedule's turns, and
+	// Refused the windows with requests that no schedule admitted.
+	Exact    int `json:"exact"`
+	Admitted int `json:"admitted"`
+	Followed int `json:"followed"`
+	Refused  int `json:"refused"`
+	// Preconditions are those that were computed.
+	Preconditions preconditions `json:"preconditions"`
 	// List has all windows.
 	List []windows.Window `json:"list"`
 }
@@ -150,7 +207,20 @@ func (d *Driver) Report() *Report {
 		r.Enforced += w.Enforced
 		r.Stalled += w.Stalled
 		r.Missed += w.Missed
+		switch {
+		case w.Requests == 0:
+		case w.Exact > 0:
+			r.Exact++
+		case w.Admitted > 0:
+			r.Admitted++
+			if w.Reused {
+				r.Followed++
+			}
+		default:
+			r.Refused++
+		}
 	}
+	r.Preconditions = d.preconditions
 	r.Races = d.found
 	for _, o := range d.store.All() {
 		r.Constraints += len(o.Constraints)
@@ -173,6 +243,9 @@ func (r *Report) String() string {
 		r.Windows, r.Full, r.Partial, r.Requests, r.Waited, r.Recorded, r.Reused, r.Left)
 	if r.Constraints > 0 || r.Races > 0 {
 		text += fmt.Sprintf("; races: %d, constraints: %d stored, %d enforced, %d missed", r.Races, r.Constraints, r.Enforced, r.Missed)
+	}
+	if r.Admitted > 0 || r.Preconditions.Computed > 0 {
+		text += fmt.Sprintf("; preconditions: %d windows admitted, %d of which have followed, %d refused", r.Admitted, r.Followed, r.Refused)
 	}
 	return text
 }

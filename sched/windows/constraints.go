@@ -23,8 +23,11 @@ type Place struct {
 type Constraint struct{ First, Second Place }
 
 // Schedule is how the server's threads are ordered in a window: the order of their turns, and the
-// constraints on instructions that the turns leave unordered.
+// constraints on instructions that the turns leave unordered. It is for windows whose input has the hash Exact, and, if
+// there are Patterns, for those that they admit.
 type Schedule struct {
+	Exact       uint64
+	Patterns    []Pattern
 	Turns       []Point
 	Constraints []Constraint
 }
@@ -57,12 +60,11 @@ func newConstraintSet(list []Constraint) constraintSet {
 	return s
 }
 
-// Addresses are those of the instructions of the constraints that a window with a key may follow, in
-// ascending order.
-func (s *Store) Addresses(key uint64) (list []arch.Addr) {
-	for _, i := range s.byKey[key] {
-		for _, c := range s.schedules[i].Constraints {
-			for _, p := range []Place{c.First, c.Second} {
+// Addresses are those of the instructions of the constraints that the window may follow, in ascending order.
+func (c *Controller) Addresses() (list []arch.Addr) {
+	for _, i := range c.candidate {
+		for _, o := range c.store.schedules[i].Constraints {
+			for _, p := range []Place{o.First, o.Second} {
 				if p.PC != 0 {
 					list = append(list, p.PC)
 				}

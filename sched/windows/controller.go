@@ -38,6 +38,10 @@ type Order struct {
 	// Spun counts the operations that waited in a loop and gave their turn away: what follows them
 	// is not determined by the order.
 	Spun int `json:"spun,omitempty"`
+	// Exact and Admitted are the numbers of stored schedules that the window could follow: those for the same input, and
+	// others whose patterns admit it.
+	Exact    int `json:"exact,omitempty"`
+	Admitted int `json:"admitted,omitempty"`
 	// Constraints is the number of constraints that the schedule has, and Added that of those which this window has
 	// added. Enforced counts those that were followed, Stalled the waits for them, and Missed those whose
 	// instructions were not reached, or not in their order.
@@ -94,7 +98,8 @@ type Controller struct {
 	alone   bool            // others than the server's threads are held
 	others  []arch.ThreadID // that are held
 
-	key       uint64
+	reuse     Reuse
+	admission Admission
 	candidate []int // stored orders that begin as this window has, the first one is followed
 	order     []Point
 	result    Order
@@ -104,25 +109,35 @@ type Controller struct {
 
 // NewController makes the controller of a run that has not begun. Atomics makes atomic instructions
 // outside of operations turns as well.
-func NewController(store *Store, costs sched.Costs, members Members, atomics bool) *Controller {
-	c := &Controller{members: members, costs: costs, threads: map[arch.ThreadID]*serverThread{}, store: store, atomics: atomics}
-	c.Begin(0)
+func NewController(store *Store, costs sched.Costs, members Members, atomics bool, reuse Reuse) *Controller {
+	c := &Controller{members: members, costs: costs, threads: map[arch.ThreadID]*serverThread{}, store: store, atomics: atomics, reuse: reuse}
+	c.Begin(Admission{})
 	return c
 }
 
-// Begin begins a window. Windows of one key are given the same input in the same state.
-func (c *Controller) Begin(key uint64) {
-	c.key, c.order, c.result = key, nil, Order{}
-	c.candidate = slices.Clone(c.store.find(key))
+// Begin begins a window.
+func (c *Controller) Begin(a Admission) {
+	c.admission, c.order, c.result, c.candidate = a, nil, Order{}, nil
+	if c.reuse != Off {
+		list, exact := c.store.find(&a)
+		c.result.Exact, c.result.Admitted = exact, len(list)-exact
+		if c.reuse == Online {
+			c.candidate = list
+		}
+	}
 	for _, t := range c.threads {
 		t.cuts, t.arrivals = 0, arrivals{}
 	}
 	c.follow()
 }
 
+// Follows reports whether the window has a stored schedule.
+func (c *Controller) Follows() bool { return len(c.candidate) > 0 }
+
 // End ends a window and returns how it was ordered. Found are constraints on the races that were found in it; a
-// schedule that it has followed gets those that it does not have.
-func (c *Controller) End(found []Constraint) Order {
+// schedule that it has followed gets those that it does not have. Patterns, if there are any, are the precondition of the
+// window's schedule.
+func (c *Controller) End(found []Constraint, patterns []Pattern) Order {
 	r := c.result
 	r.Turns = len(c.order)
 	if len(c.candidate) > 0 && len(c.store.schedules[c.candidate[0]].Turns) == len(c.order) {
@@ -130,7 +145,7 @@ func (c *Controller) End(found []Constraint) Order {
 	} else {
 		// The threads have all come to wait before the stored order ended, or it had no end.
 		r.Left += len(c.candidate)
-		r.Schedule, r.Reused = c.store.Add(c.key, Schedule{Turns: c.order})
+		r.Schedule, r.Reused = c.store.Add(c.admission.Key, Schedule{Exact: c.admission.Exact, Patterns: patterns, Turns: c.order})
 	}
 	r.Added = c.store.constrain(r.Schedule, found)
 	r.Constraints = len(c.store.schedules[r.Schedule].Constraints)

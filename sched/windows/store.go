@@ -25,7 +25,22 @@ func (s *Store) Len() int { return len(s.schedules) }
 // Keys is the number of keys.
 func (s *Store) Keys() int { return len(s.byKey) }
 
-func (s *Store) find(key uint64) []int { return s.byKey[key] }
+// find lists the schedules that a window may follow: first those for the same input, then those whose patterns admit
+// it, each in the order in which they were recorded.
+func (s *Store) find(a *Admission) (list []int, exact int) {
+	for _, i := range s.byKey[a.Key] {
+		if s.schedules[i].Exact == a.Exact {
+			list = append(list, i)
+		}
+	}
+	exact = len(list)
+	for _, i := range s.byKey[a.Key] {
+		if o := &s.schedules[i]; o.Exact != a.Exact && o.Patterns != nil && admits(o.Patterns, a.Bytes) {
+			list = append(list, i)
+		}
+	}
+	return list, exact
+}
 
 // All are the schedules with their keys, in the order in which they were recorded.
 func (s *Store) All() iter.Seq2[uint64, Schedule] {
@@ -38,17 +53,25 @@ func (s *Store) All() iter.Seq2[uint64, Schedule] {
 	}
 }
 
-// Add stores a schedule, and returns its number and whether the key had one with the same turns already.
+// Add stores a schedule, and returns its number and whether the key had one for the same input and with the same turns
+// already.
 func (s *Store) Add(key uint64, o Schedule) (number int, known bool) {
 	for _, i := range s.byKey[key] {
-		if slices.Equal(s.schedules[i].Turns, o.Turns) {
+		if s.schedules[i].Exact == o.Exact && slices.Equal(s.schedules[i].Turns, o.Turns) {
 			return i, true
 		}
 	}
-	s.schedules = append(s.schedules, Schedule{slices.Clone(o.Turns), slices.Clone(o.Constraints)})
+	o.Turns, o.Constraints = slices.Clone(o.Turns), slices.Clone(o.Constraints)
+	s.schedules = append(s.schedules, o)
 	s.keys = append(s.keys, key)
 	s.byKey[key] = append(s.byKey[key], len(s.schedules)-1)
 	return len(s.schedules) - 1, false
+}
+
+// Matching returns how many of the stored schedules a window may follow.
+func (s *Store) Matching(a *Admission) int {
+	list, _ := s.find(a)
+	return len(list)
 }
 
 // constrain adds constraints to a schedule, and returns how many it did not have.
