@@ -85,6 +85,16 @@ func (f *Finder) Set(name string) Set {
 	return All()
 }
 
+// Names lists the symbols whose set has not all values, in no order.
+func (f *Finder) Names() (list []string) {
+	for name, s := range f.sets {
+		if *s != All() {
+			list = append(list, name)
+		}
+	}
+	return list
+}
+
 // keepValue has an expression keep the value that it has for the recorded input. If it depends on several bytes, its
 // operands keep theirs.
 func (f *Finder) keepValue(e *symbolic.Expr) {

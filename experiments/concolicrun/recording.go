@@ -209,6 +209,11 @@ func (r *Recording) Join(on *recorder.Recorder) {
 	r.Executor.CPUID = on.CPU().CPUID
 }
 
+// AddState makes bytes of a thread's memory symbols, before the thread executes what has read them: name[addr] and following.
+func (r *Recording) AddState(t *kernel.Task, name string, addr uint64, data []byte) {
+	r.Executor.Input(r.spaceNumber(t), addr, name, int(addr), data)
+}
+
 // takeLog takes the engine's log.
 func (r *Recording) takeLog(cpu emu.CPU) {
 	cpu.SwapMemory(r.log)

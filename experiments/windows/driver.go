@@ -46,7 +46,8 @@ type Driver struct {
 	started    bool
 	races      *raceFinder // nil: none are looked for
 	hybrid     bool
-	conditions bool // preconditions on the bytes of requests are computed
+	conditions bool   // preconditions on the bytes of requests are computed
+	registers  uint64 // of the present window
 	preconditions
 	found     int         // races
 	addresses []arch.Addr // at which the controller is asked
@@ -232,7 +233,8 @@ func (d *Driver) Beginning(shape, input uint64, of []*windows.Connection) {
 			}
 		}
 	}
-	a := windows.Admission{Key: h.Sum64(), Exact: input}
+	d.registers = d.registersDigest()
+	a := windows.Admission{Key: h.Sum64(), Exact: input, Registers: d.registers, Peek: d.peek()}
 	var given []givenBytes
 	for _, c := range of {
 		g := d.known[c.Number].gated
@@ -254,6 +256,37 @@ func (d *Driver) Beginning(shape, input uint64, of []*windows.Connection) {
 	d.service().HoldSignals(true)
 }
 
+// registersDigest is a hash of the registers that functions keep, of all the server's threads: the others have no meaning in a
+// thread that waits in a system call.
+func (d *Driver) registersDigest() uint64 {
+	h := xxh3.New()
+	var r arch.Regs
+	var fp [arch.FPSize]byte
+	for _, p := range d.service().Processes() {
+		for _, t := range p.Threads() {
+			t.Registers(&r, &fp)
+			g := &r.GPR
+			putWords(h, uint64(t.ID()), r.RIP, r.FSBase, g[arch.RSP], g[arch.RBP], g[arch.RBX], g[arch.R12], g[arch.R13], g[arch.R14], g[arch.R15])
+		}
+	}
+	return h.Sum64()
+}
+
+// peek returns what reads the server's memory at the begin of a window.
+func (d *Driver) peek() func(int32, arch.Addr, []byte) int {
+	processes := map[int32]*kernel.Process{}
+	for _, p := range d.service().Processes() {
+		processes[p.PID()] = p
+	}
+	return func(process int32, at arch.Addr, b []byte) int {
+		p := processes[process]
+		if p == nil || p.Space() == nil {
+			return 0
+		}
+		return p.Space().Peek(at, b)
+	}
+}
+
 func hasBytes(given []givenBytes) bool {
 	return slices.ContainsFunc(given, func(g givenBytes) bool { return len(g.bytes) > 0 })
 }
@@ -269,7 +302,7 @@ func (d *Driver) Force() {
 // the server has closed.
 func (d *Driver) Closing(w *windows.Window) {
 	var constraints []windows.Constraint
-	var patterns []windows.Pattern
+	var precondition windows.Precondition
 	if d.races != nil && d.hybrid {
 		var n int
 		constraints, n = d.races.constraints()
@@ -278,12 +311,14 @@ func (d *Driver) Closing(w *windows.Window) {
 	if d.races != nil && d.races.requests != nil {
 		q := d.races.requests
 		d.races.requests = nil
-		if patterns = q.patterns(); w.Rounds > 0 || w.Forced > 0 || d.options.Bubble > 0 {
-			patterns = nil // more was given than at the begin
+		p, known := q.precondition()
+		if known = known && w.Rounds == 0 && w.Forced == 0 && d.options.Bubble == 0; known { // nothing was given later
+			p.Registers = d.registers
+			precondition = p
 		}
-		d.noteFollowed(q, patterns)
+		d.noteFollowed(q, &precondition)
 	}
-	w.Order = d.controller.End(constraints, patterns)
+	w.Order = d.controller.End(constraints, precondition)
 	if !d.undigested {
 		w.State = d.stateDigest()
 	}

@@ -3,10 +3,12 @@ package windows
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -89,6 +91,12 @@ func readStore(text []byte, s *windows.Store) (problem string) {
 			var p windows.Pattern
 			p, err = readPattern(fields[1:])
 			order.Patterns = append(order.Patterns, p)
+		case len(fields) == 2 && fields[0] == "registers" && open:
+			order.Registers, err = strconv.ParseUint(fields[1], 16, 64)
+		case len(fields) > 3 && fields[0] == "memory" && open:
+			var m windows.HiddenState
+			m, err = readState(fields[1:])
+			order.Hidden = append(order.Hidden, m)
 		case len(fields) == 3 && open:
 			var kind, what uint64
 			kind, err = strconv.ParseUint(fields[1], 10, 8)
@@ -157,6 +165,20 @@ func readPattern(fields []string) (p windows.Pattern, err error) {
 	return p, nil
 }
 
+func readState(fields []string) (m windows.HiddenState, err error) {
+	process, err := strconv.ParseInt(fields[0], 10, 32)
+	if err != nil {
+		return m, err
+	}
+	at, err := strconv.ParseUint(fields[1], 16, 64)
+	if err != nil {
+		return m, err
+	}
+	m.Process, m.At = int32(process), arch.Addr(at)
+	m.Pattern, err = readPattern(fields[2:])
+	return m, err
+}
+
 // readPlace reads a place as placeText writes it.
 func readPlace(fields []string) (p windows.Place, err error) {
 	p.Thread = fields[0]
@@ -185,6 +207,16 @@ func SaveStore(path string, s *windows.Store) error {
 		fmt.Fprintf(&b, "window %x %x\n", key, order.Exact)
 		for _, p := range order.Patterns {
 			fmt.Fprintf(&b, "bytes%s\n", patternText(p))
+		}
+		if order.Patterns != nil {
+			fmt.Fprintf(&b, "registers %x\n", order.Registers)
+		}
+		hidden := slices.Clone(order.Hidden)
+		slices.SortFunc(hidden, func(x, y windows.HiddenState) int {
+			return cmp.Or(cmp.Compare(x.Process, y.Process), cmp.Compare(x.At, y.At))
+		})
+		for _, m := range hidden {
+			fmt.Fprintf(&b, "memory %d %x%s\n", m.Process, uint64(m.At), patternText(m.Pattern))
 		}
 		for _, p := range order.Turns {
 			fmt.Fprintf(&b, "%s %d %d\n", p.Thread, p.Kind, p.What)

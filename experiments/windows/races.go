@@ -37,6 +37,7 @@ type raceFinder struct {
 
 // raceThread is a thread of the machine.
 type raceThread struct {
+	id       arch.ThreadID
 	runner   *races.Runner
 	space    *mem.Space
 	number   int
@@ -88,7 +89,7 @@ func (f *raceFinder) serves(id arch.ThreadID) bool {
 func (f *raceFinder) threadOf(id arch.ThreadID, space *mem.Space) *raceThread {
 	t := f.threads[id]
 	if t == nil {
-		t = &raceThread{number: len(f.numbered)}
+		t = &raceThread{id: id, number: len(f.numbered)}
 		f.threads[id] = t
 		f.numbered = append(f.numbered, t)
 		process := 0
@@ -114,6 +115,9 @@ func (f *raceFinder) feed(log *memlog.Buffer) {
 	t, entries := f.current, log.Entries()
 	if len(entries) == 0 {
 		return
+	}
+	if f.requests != nil && t.serves {
+		f.requests.noteState(f.tasks(t.id), entries)
 	}
 	f.follower.Turn(t.runner, t.branches)
 	f.follower.Follow(entries, log.AllBytes(), t.branches, f.counted, func(uint64) {})

@@ -62,17 +62,22 @@ type preconditions struct {
 	FreeBytes    int `json:"free_bytes"`
 	LimitedBytes int `json:"limited_bytes"`
 	FixedBytes   int `json:"fixed_bytes"`
+	// HiddenBytes are the bytes of memory that the preconditions are about.
+	HiddenBytes int `json:"hidden_bytes"`
 }
 
 // noteFollowed counts the preconditions of a window.
-func (p *preconditions) noteFollowed(q *requestFollower, patterns []windows.Pattern) {
+func (p *preconditions) noteFollowed(q *requestFollower, o *windows.Precondition) {
 	p.Computed++
-	if patterns == nil {
+	if o.Patterns == nil {
 		p.Unknown++
 		return
 	}
 	p.Terms += q.terms
-	for _, list := range patterns {
+	for i := range o.Hidden {
+		p.HiddenBytes += len(o.Hidden[i].Pattern)
+	}
+	for _, list := range o.Patterns {
 		for _, v := range list {
 			switch set := bytesets.Set(v); set.Len() {
 			case 1:

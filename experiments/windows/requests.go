@@ -1,10 +1,18 @@
 package windows
 
 import (
+	"cmp"
+	"encoding/binary"
 	"fmt"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/heddle-dmt/heddle/analyses/bytesets"
 	"github.com/heddle-dmt/heddle/analyses/concolic"
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/emu/memlog"
 	"github.com/heddle-dmt/heddle/experiments/concolicrun"
 	"github.com/heddle-dmt/heddle/guest/kernel"
 	"github.com/heddle-dmt/heddle/guest/sock"
@@ -22,8 +30,16 @@ type requestFollower struct {
 	gate  *sock.Gate
 	given []givenBytes
 	terms int
+	// seen are the bytes of each process that were read or written in the window.
+	seen map[seenPage]*[4096 / 64]uint64
 	// unknown: bytes were read that cannot be told apart.
 	unknown bool
+}
+
+// seenPage is a page of a process.
+type seenPage struct {
+	process int32
+	number  uint64
 }
 
 // givenBytes are the bytes that a connection was given, and where they are among all that it reads.
@@ -37,7 +53,7 @@ type givenBytes struct {
 
 // followRequests begins to follow a window.
 func followRequests(r *recorder.Recorder, gate *sock.Gate, given []givenBytes, f *raceFinder) *requestFollower {
-	q := &requestFollower{gate: gate, given: given}
+	q := &requestFollower{gate: gate, given: given, seen: map[seenPage]*[4096 / 64]uint64{}}
 	q.run = concolicrun.New(concolicrun.Options{
 		Follow: func(t *kernel.Task) bool { return t.InService() },
 		Choose: func(e *event.Input) bool { return e.Source == event.InputSocket && q.isGiven(e) },
@@ -97,20 +113,100 @@ func (q *requestFollower) nameInput(e *event.Input) (name string, first int) {
 
 func connectionName(x *sock.Gated) string { return fmt.Sprintf("connection%d", x.Number) }
 
-// patterns ends the following, and returns the precondition of the window's schedule; nil: it is not known.
-func (q *requestFollower) patterns() []windows.Pattern {
+// noteState makes symbols of the memory that a thread reads and that nothing in the window has written before: hidden state.
+// It is given what the thread has done before the thread's execution is followed.
+func (q *requestFollower) noteState(t *kernel.Task, entries []memlog.Entry) {
+	if t == nil || q.run.Err() != nil {
+		return
+	}
+	for i := range entries {
+		e := &entries[i]
+		switch e.Kind {
+		case memlog.Kernel:
+			for at, end := uint64(e.Addr), uint64(e.Addr)+uint64(e.Branches); at < end; at++ {
+				q.see(t, at)
+			}
+		case memlog.Load, memlog.Store:
+			var b [16]byte
+			binary.LittleEndian.PutUint64(b[:], e.Value)
+			if e.Size > 8 {
+				binary.LittleEndian.PutUint64(b[8:], entries[i+1].Value)
+			}
+			for n := range min(int(e.Size), len(b)) {
+				if at := uint64(e.Addr) + uint64(n); q.see(t, at) && e.Kind == memlog.Load {
+					q.run.AddState(t, stateName(t.Process().PID()), at, b[n:n+1])
+				}
+			}
+		}
+	}
+}
+
+// see notes that a byte is read or written, and reports whether that is the first time. Memory that cannot be written is
+// seen.
+func (q *requestFollower) see(t *kernel.Task, at uint64) bool {
+	key := seenPage{t.Process().PID(), at / 4096}
+	p := q.seen[key]
+	if p == nil {
+		p = new([4096 / 64]uint64)
+		q.seen[key] = p
+		if v, ok := t.Process().Space().Find(arch.Addr(at)); !ok || v.Prot&unix.PROT_WRITE == 0 {
+			for i := range p {
+				p[i] = ^uint64(0)
+			}
+		}
+	}
+	word, bit := &p[at%4096/64], uint64(1)<<(at%64)
+	first := *word&bit == 0
+	*word |= bit
+	return first
+}
+
+const statePrefix = "state"
+
+func stateName(process int32) string { return fmt.Sprintf("%s%d", statePrefix, process) }
+
+// precondition ends the following, and returns the precondition of the window's schedule, without registers; false: it is not known.
+func (q *requestFollower) precondition() (p windows.Precondition, known bool) {
 	defer q.run.Close()
 	if q.run.Err() != nil || q.unknown || !q.sets.Complete() || len(q.run.Executor.Pinned()) > 0 {
-		return nil
+		return p, false
 	}
-	list := make([]windows.Pattern, len(q.given))
+	p.Patterns = make([]windows.Pattern, len(q.given))
 	for i := range q.given {
 		g := &q.given[i]
 		name := connectionName(g.connection)
-		list[i] = make(windows.Pattern, len(g.bytes))
+		p.Patterns[i] = make(windows.Pattern, len(g.bytes))
 		for at := range g.bytes {
-			list[i][at] = windows.Values(q.sets.Set(fmt.Sprintf("%s[%d]", name, at)))
+			p.Patterns[i][at] = windows.Values(q.sets.Set(fmt.Sprintf("%s[%d]", name, at)))
 		}
+	}
+	p.Hidden = q.hidden()
+	return p, true
+}
+
+// hidden lists the memory that the conditions are about, in the order of addresses.
+func (q *requestFollower) hidden() (list []windows.HiddenState) {
+	type at struct {
+		process int32
+		addr    uint64
+	}
+	var all []at
+	for _, name := range q.sets.Names() {
+		if rest, ok := strings.CutPrefix(name, statePrefix); ok {
+			var x at
+			if n, err := fmt.Sscanf(rest, "%d[%d]", &x.process, &x.addr); n == 2 && err == nil {
+				all = append(all, x)
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b at) int { return cmp.Or(cmp.Compare(a.process, b.process), cmp.Compare(a.addr, b.addr)) })
+	for _, x := range all {
+		v := windows.Values(q.sets.Set(fmt.Sprintf("%s[%d]", stateName(x.process), x.addr)))
+		if n := len(list) - 1; n >= 0 && list[n].Process == x.process && uint64(list[n].At)+uint64(len(list[n].Pattern)) == x.addr {
+			list[n].Pattern = append(list[n].Pattern, v)
+			continue
+		}
+		list = append(list, windows.HiddenState{Process: x.process, At: arch.Addr(x.addr), Pattern: windows.Pattern{v}})
 	}
 	return list
 }

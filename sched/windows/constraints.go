@@ -24,10 +24,10 @@ type Constraint struct{ First, Second Place }
 
 // Schedule is how the server's threads are ordered in a window: the order of their turns, and the
 // constraints on instructions that the turns leave unordered. It is for windows whose input has the hash Exact, and, if
-// there are Patterns, for those that they admit.
+// it has a precondition, for those that this admits.
 type Schedule struct {
-	Exact       uint64
-	Patterns    []Pattern
+	Exact uint64
+	Precondition
 	Turns       []Point
 	Constraints []Constraint
 }

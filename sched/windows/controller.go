@@ -35,11 +35,13 @@ type Order struct {
 	Schedule int  `json:"schedule"`
 	Reused   bool `json:"reused"`
 	Left     int  `json:"left,omitempty"`
+	// Why says where the threads could not follow the first of them.
+	Why string `json:"why,omitempty"`
 	// Spun counts the operations that waited in a loop and gave their turn away: what follows them
 	// is not determined by the order.
 	Spun int `json:"spun,omitempty"`
 	// Exact and Admitted are the numbers of stored schedules that the window could follow: those for the same input, and
-	// others whose patterns admit it.
+	// others whose preconditions admit it.
 	Exact    int `json:"exact,omitempty"`
 	Admitted int `json:"admitted,omitempty"`
 	// Constraints is the number of constraints that the schedule has, and Added that of those which this window has
@@ -135,9 +137,9 @@ func (c *Controller) Begin(a Admission) {
 func (c *Controller) Follows() bool { return len(c.candidate) > 0 }
 
 // End ends a window and returns how it was ordered. Found are constraints on the races that were found in it; a
-// schedule that it has followed gets those that it does not have. Patterns, if there are any, are the precondition of the
-// window's schedule.
-func (c *Controller) End(found []Constraint, patterns []Pattern) Order {
+// schedule that it has followed gets those that it does not have. Precondition is that of the window's schedule,
+// if it is a new one.
+func (c *Controller) End(found []Constraint, precondition Precondition) Order {
 	r := c.result
 	r.Turns = len(c.order)
 	if len(c.candidate) > 0 && len(c.store.schedules[c.candidate[0]].Turns) == len(c.order) {
@@ -145,7 +147,7 @@ func (c *Controller) End(found []Constraint, patterns []Pattern) Order {
 	} else {
 		// The threads have all come to wait before the stored order ended, or it had no end.
 		r.Left += len(c.candidate)
-		r.Schedule, r.Reused = c.store.Add(c.admission.Key, Schedule{Exact: c.admission.Exact, Patterns: patterns, Turns: c.order})
+		r.Schedule, r.Reused = c.store.Add(c.admission.Key, Schedule{Exact: c.admission.Exact, Precondition: precondition, Turns: c.order})
 	}
 	r.Added = c.store.constrain(r.Schedule, found)
 	r.Constraints = len(c.store.schedules[r.Schedule].Constraints)
@@ -337,11 +339,27 @@ func (c *Controller) isStuck() bool {
 func (c *Controller) leaveOrder() {
 	c.result.Left++
 	n := len(c.order)
+	if c.result.Why == "" {
+		c.result.Why = c.mismatch()
+	}
 	c.candidate = slices.DeleteFunc(c.candidate[1:], func(i int) bool {
 		o := c.store.schedules[i].Turns
 		return len(o) < n || !slices.Equal(o[:n], c.order)
 	})
 	c.follow()
+}
+
+// mismatch describes what the stored order has next, and what the threads ask for.
+func (c *Controller) mismatch() string {
+	n, next := len(c.order), "its end"
+	if turns := c.store.schedules[c.candidate[0]].Turns; n < len(turns) {
+		next = turns[n].String()
+	}
+	text := fmt.Sprintf("after %d turns schedule %d has %s, and there are", n, c.candidate[0], next)
+	for _, t := range c.queue {
+		text += " (" + t.point.String() + ")"
+	}
+	return text
 }
 
 // leave leaves an operation or call, and gives the turn away if it was the outermost.

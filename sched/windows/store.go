@@ -25,7 +25,7 @@ func (s *Store) Len() int { return len(s.schedules) }
 // Keys is the number of keys.
 func (s *Store) Keys() int { return len(s.byKey) }
 
-// find lists the schedules that a window may follow: first those for the same input, then those whose patterns admit
+// find lists the schedules that a window may follow: first those for the same input, then those whose preconditions admit
 // it, each in the order in which they were recorded.
 func (s *Store) find(a *Admission) (list []int, exact int) {
 	for _, i := range s.byKey[a.Key] {
@@ -35,7 +35,7 @@ func (s *Store) find(a *Admission) (list []int, exact int) {
 	}
 	exact = len(list)
 	for _, i := range s.byKey[a.Key] {
-		if o := &s.schedules[i]; o.Exact != a.Exact && o.Patterns != nil && admits(o.Patterns, a.Bytes) {
+		if o := &s.schedules[i]; o.Exact != a.Exact && o.admits(a) {
 			list = append(list, i)
 		}
 	}
