@@ -48,6 +48,7 @@ type Driver struct {
 	hybrid     bool
 	conditions bool   // preconditions on the bytes of requests are computed
 	registers  uint64 // of the present window
+	hidden     hiddenState
 	preconditions
 	found     int         // races
 	addresses []arch.Addr // at which the controller is asked
@@ -250,6 +251,7 @@ func (d *Driver) Beginning(shape, input uint64, of []*windows.Connection) {
 	if d.races != nil {
 		d.races.beginWindow()
 		if d.conditions && !d.controller.Follows() && hasBytes(given) {
+			d.noteObstacles(&a)
 			d.races.requests = followRequests(d.races.recorder, d.gate, given, d.races)
 		}
 	}

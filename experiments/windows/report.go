@@ -146,6 +146,10 @@ type Report struct {
 	Refused  int `json:"refused"`
 	// Preconditions are those that were computed.
 	Preconditions preconditions `json:"preconditions"`
+	// Hidden is the memory that has kept windows from following schedules whose preconditions on the requests they
+	// satisfied, and Registers the number of windows that registers have.
+	Hidden    []Hidden `json:"hidden,omitempty"`
+	Registers int      `json:"registers,omitempty"`
 	// List has all windows.
 	List []windows.Window `json:"list"`
 }
@@ -225,7 +229,7 @@ func (d *Driver) Report() *Report {
 			r.Refused++
 		}
 	}
-	r.Preconditions = d.preconditions
+	r.Preconditions, r.Hidden, r.Registers = d.preconditions, d.hidden.list(), d.hidden.registers
 	r.Races = d.found
 	for _, o := range d.store.All() {
 		r.Constraints += len(o.Constraints)

@@ -3,6 +3,8 @@ package windows
 import (
 	"iter"
 	"slices"
+
+	"github.com/heddle-dmt/heddle/emu/arch"
 )
 
 // Store is the schedules of windows that were recorded, by the keys of their windows.
@@ -72,6 +74,40 @@ func (s *Store) Add(key uint64, o Schedule) (number int, known bool) {
 func (s *Store) Matching(a *Admission) int {
 	list, _ := s.find(a)
 	return len(list)
+}
+
+// Obstacle is a byte of memory that has refused a window.
+type Obstacle struct {
+	Process int32
+	At      arch.Addr
+}
+
+// Obstacles are the bytes of memory that keep a window from following the latest schedule whose other preconditions
+// it satisfies; registers says that its registers do, found that there is no such schedule.
+func (s *Store) Obstacles(a *Admission) (list []Obstacle, registers, found bool) {
+	all := s.byKey[a.Key]
+	for n := len(all) - 1; n >= 0; n-- {
+		o := &s.schedules[all[n]]
+		if o.Patterns == nil || !admits(o.Patterns, a.Bytes) {
+			continue
+		}
+		if o.Registers != a.Registers {
+			registers = true
+			continue
+		}
+		for i := range o.Hidden {
+			h := &o.Hidden[i]
+			b := make([]byte, len(h.Pattern))
+			have := a.Peek(h.Process, h.At, b)
+			for at := range h.Pattern {
+				if at >= have || !h.Pattern[at].Has(b[at]) {
+					list = append(list, Obstacle{h.Process, h.At + arch.Addr(at)})
+				}
+			}
+		}
+		return list, false, true
+	}
+	return nil, registers, false
 }
 
 // constrain adds constraints to a schedule, and returns how many it did not have.
