@@ -74,6 +74,9 @@ func New(recorded symbolic.Assignment) *Finder {
 // Add takes a term that holds for the recorded input.
 func (f *Finder) Add(term *symbolic.Expr) { f.keepValue(term) }
 
+// Recorded is the recorded value of a symbol.
+func (f *Finder) Recorded(name string) (symbolic.Value, bool) { return f.recorded(name) }
+
 // Complete reports whether the sets are sufficient: all symbols of the terms were bytes with a recorded value.
 func (f *Finder) Complete() bool { return !f.unknown }
 

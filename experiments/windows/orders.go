@@ -93,7 +93,11 @@ func readStore(text []byte, s *windows.Store) (problem string) {
 			order.Patterns = append(order.Patterns, p)
 		case len(fields) == 2 && fields[0] == "registers" && open:
 			order.Registers, err = strconv.ParseUint(fields[1], 16, 64)
-		case len(fields) > 3 && fields[0] == "memory" && open:
+		case len(fields) > 5 && fields[0] == "pointer" && open:
+			var x windows.Pointer
+			x, err = readPointer(fields[1:])
+			order.Pointers = append(order.Pointers, x)
+		case len(fields) > 4 && fields[0] == "memory" && open:
 			var m windows.HiddenState
 			m, err = readState(fields[1:])
 			order.Hidden = append(order.Hidden, m)
@@ -175,8 +179,45 @@ func readState(fields []string) (m windows.HiddenState, err error) {
 		return m, err
 	}
 	m.Process, m.At = int32(process), arch.Addr(at)
-	m.Pattern, err = readPattern(fields[2:])
+	if m.By, err = strconv.Atoi(fields[2]); err != nil {
+		return m, err
+	}
+	m.Pattern, err = readPattern(fields[3:])
 	return m, err
+}
+
+func numbersText(list []uint64) string {
+	var b strings.Builder
+	for _, n := range list {
+		fmt.Fprintf(&b, " %x", n)
+	}
+	return b.String()
+}
+
+// readPointer reads process, address, pointer that leads there, value, number of words used, these, and excluded values.
+func readPointer(fields []string) (x windows.Pointer, err error) {
+	process, err := strconv.ParseInt(fields[0], 10, 32)
+	if err != nil {
+		return x, err
+	}
+	x.Process = int32(process)
+	if x.By, err = strconv.Atoi(fields[2]); err != nil {
+		return x, err
+	}
+	used, err := strconv.Atoi(fields[4])
+	if err != nil || used < 0 || used > len(fields)-5 {
+		return x, strconv.ErrRange
+	}
+	var list []uint64
+	for _, text := range slices.Concat(fields[1:2], fields[3:4], fields[5:]) {
+		n, err := strconv.ParseUint(text, 16, 64)
+		if err != nil {
+			return x, err
+		}
+		list = append(list, n)
+	}
+	x.At, x.Value, x.Used, x.Not = arch.Addr(list[0]), list[1], list[2:2+used], list[2+used:]
+	return x, nil
 }
 
 // readPlace reads a place as placeText writes it.
@@ -211,12 +252,16 @@ func SaveStore(path string, s *windows.Store) error {
 		if order.Patterns != nil {
 			fmt.Fprintf(&b, "registers %x\n", order.Registers)
 		}
+		for i := range order.Pointers {
+			x := &order.Pointers[i]
+			fmt.Fprintf(&b, "pointer %d %x %d %x %d%s%s\n", x.Process, uint64(x.At), x.By, x.Value, len(x.Used), numbersText(x.Used), numbersText(x.Not))
+		}
 		hidden := slices.Clone(order.Hidden)
 		slices.SortFunc(hidden, func(x, y windows.HiddenState) int {
 			return cmp.Or(cmp.Compare(x.Process, y.Process), cmp.Compare(x.At, y.At))
 		})
 		for _, m := range hidden {
-			fmt.Fprintf(&b, "memory %d %x%s\n", m.Process, uint64(m.At), patternText(m.Pattern))
+			fmt.Fprintf(&b, "memory %d %x %d%s\n", m.Process, uint64(m.At), m.By, patternText(m.Pattern))
 		}
 		for _, p := range order.Turns {
 			fmt.Fprintf(&b, "%s %d %d\n", p.Thread, p.Kind, p.What)

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -25,11 +24,12 @@ import (
 // begin as symbols. It keeps the conditions on them under which the threads take the same branches and access the same
 // addresses.
 type requestFollower struct {
-	run   *concolicrun.Recording
-	sets  *bytesets.Finder
-	gate  *sock.Gate
-	given []givenBytes
-	terms int
+	run      *concolicrun.Recording
+	sets     *bytesets.Finder
+	pointers *pointerFinder
+	gate     *sock.Gate
+	given    []givenBytes
+	terms    int
 	// seen are the bytes of each process that were read or written in the window.
 	seen map[seenPage]*[4096 / 64]uint64
 	// unknown: bytes were read that cannot be told apart.
@@ -61,12 +61,16 @@ func followRequests(r *recorder.Recorder, gate *sock.Gate, given []givenBytes, f
 		Log:    f.feed,
 	})
 	q.sets = bytesets.New(q.run.Executor.Recorded)
+	q.pointers = newPointerFinder(q.sets)
+	q.run.Executor.OnAddress = q.pointers.addAddress
 	known := map[concolic.Term]bool{}
 	q.run.Executor.OnConstraint = func(c *concolic.Constraint) {
 		if c.Expr != nil && !c.Expr.IsConst() && !known[c.Term] {
 			known[c.Term] = true
 			q.terms++
-			q.sets.Add(c.Expr)
+			if !q.pointers.addCondition(c.Expr) {
+				q.sets.Add(c.Expr)
+			}
 		}
 	}
 	q.run.Join(r)
@@ -161,10 +165,6 @@ func (q *requestFollower) see(t *kernel.Task, at uint64) bool {
 	return first
 }
 
-const statePrefix = "state"
-
-func stateName(process int32) string { return fmt.Sprintf("%s%d", statePrefix, process) }
-
 // precondition ends the following, and returns the precondition of the window's schedule, without registers; false: it is not known.
 func (q *requestFollower) precondition() (p windows.Precondition, known bool) {
 	defer q.run.Close()
@@ -180,33 +180,28 @@ func (q *requestFollower) precondition() (p windows.Precondition, known bool) {
 			p.Patterns[i][at] = windows.Values(q.sets.Set(fmt.Sprintf("%s[%d]", name, at)))
 		}
 	}
-	p.Hidden = q.hidden()
+	var leads func(pointerWord) int
+	p.Pointers, leads = q.pointers.pointers()
+	p.Hidden = q.hidden(leads)
 	return p, true
 }
 
-// hidden lists the memory that the conditions are about, in the order of addresses.
-func (q *requestFollower) hidden() (list []windows.HiddenState) {
-	type at struct {
-		process int32
-		addr    uint64
-	}
-	var all []at
+// hidden lists the memory that the conditions are about, in the order of addresses, and the pointers that lead to it.
+func (q *requestFollower) hidden(leads func(pointerWord) int) (list []windows.HiddenState) {
+	var all []pointerWord
 	for _, name := range q.sets.Names() {
-		if rest, ok := strings.CutPrefix(name, statePrefix); ok {
-			var x at
-			if n, err := fmt.Sscanf(rest, "%d[%d]", &x.process, &x.addr); n == 2 && err == nil {
-				all = append(all, x)
-			}
+		if w, ok := parseState(name); ok {
+			all = append(all, w)
 		}
 	}
-	slices.SortFunc(all, func(a, b at) int { return cmp.Or(cmp.Compare(a.process, b.process), cmp.Compare(a.addr, b.addr)) })
-	for _, x := range all {
-		v := windows.Values(q.sets.Set(fmt.Sprintf("%s[%d]", stateName(x.process), x.addr)))
-		if n := len(list) - 1; n >= 0 && list[n].Process == x.process && uint64(list[n].At)+uint64(len(list[n].Pattern)) == x.addr {
+	slices.SortFunc(all, func(a, b pointerWord) int { return cmp.Or(cmp.Compare(a.process, b.process), cmp.Compare(a.at, b.at)) })
+	for _, w := range all {
+		v, by := windows.Values(q.sets.Set(fmt.Sprintf("%s[%d]", stateName(w.process), w.at))), leads(w)
+		if n := len(list) - 1; n >= 0 && list[n].Process == w.process && list[n].By == by && uint64(list[n].At)+uint64(len(list[n].Pattern)) == w.at {
 			list[n].Pattern = append(list[n].Pattern, v)
 			continue
 		}
-		list = append(list, windows.HiddenState{Process: x.process, At: arch.Addr(x.addr), Pattern: windows.Pattern{v}})
+		list = append(list, windows.HiddenState{Process: w.process, At: arch.Addr(w.at), By: by, Pattern: windows.Pattern{v}})
 	}
 	return list
 }

@@ -1,6 +1,11 @@
 package windows
 
-import "github.com/heddle-dmt/heddle/emu/arch"
+import (
+	"encoding/binary"
+	"slices"
+
+	"github.com/heddle-dmt/heddle/emu/arch"
+)
 
 // Admission is what a window is given at its begin.
 type Admission struct {
@@ -27,16 +32,37 @@ type Pattern []Values
 // HiddenState is the precondition of a schedule on memory that a window finds: hidden state (TERN, section 6).
 type HiddenState struct {
 	Process int32
+	// At is the recorded address. It is in the memory that a pointer leads to, Pointers[By], unless By is Fixed.
 	At      arch.Addr
+	By      int
 	Pattern Pattern
+}
+
+// Fixed stands for no pointer.
+const Fixed = -1
+
+// Pointer is a pointer in hidden state. In another window it may lead elsewhere, as long as different memory of the recorded
+// window is different memory there.
+type Pointer struct {
+	Process int32
+	// At is where the pointer is, in memory that Pointers[By] leads to, an earlier one, and Value the recorded one.
+	At    arch.Addr
+	By    int
+	Value uint64
+	// Used are the words that were accessed by it, by their recorded addresses divided by 8.
+	Used []uint64
+	// Not are values that the program has compared it with and that it must not have.
+	Not []uint64
 }
 
 // Precondition says which windows may follow a schedule. The zero value allows none but those with the same input.
 type Precondition struct {
 	// Patterns are those of the connections.
 	Patterns []Pattern
-	// Registers is that of Admission, and Hidden the memory.
+	// Registers is that of Admission, Pointers are in an order in which each is after the one that leads to it, and Hidden is
+	// the memory.
 	Registers uint64
+	Pointers  []Pointer
 	Hidden    []HiddenState
 }
 
@@ -45,13 +71,87 @@ func (p *Precondition) admits(a *Admission) bool {
 	if p.Patterns == nil || p.Registers != a.Registers || !admits(p.Patterns, a.Bytes) {
 		return false
 	}
+	moved, ok := p.resolve(a)
+	if !ok {
+		return false
+	}
 	var b [64]byte
 	for i := range p.Hidden {
 		s := &p.Hidden[i]
+		at := s.At + moved.by(s.By)
 		for from := 0; from < len(s.Pattern); from += len(b) {
 			part := s.Pattern[from:min(from+len(b), len(s.Pattern))]
-			if n := a.Peek(s.Process, s.At+arch.Addr(from), b[:len(part)]); n < len(part) || !part.allows(b[:n]) {
+			if n := a.Peek(s.Process, at+arch.Addr(from), b[:len(part)]); n < len(part) || !part.allows(b[:n]) {
 				p.Hidden[0], p.Hidden[i] = p.Hidden[i], p.Hidden[0]
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// moves are the distances by which the memory that pointers lead to is elsewhere than in the recorded window.
+type moves []arch.Addr
+
+func (m moves) by(pointer int) arch.Addr {
+	if pointer == Fixed {
+		return 0
+	}
+	return m[pointer]
+}
+
+// resolve finds where the pointers lead, and reports whether they lead to as many different words as in the recorded window.
+func (p *Precondition) resolve(a *Admission) (m moves, ok bool) {
+	m = make(moves, len(p.Pointers))
+	moved := false
+	for i := range p.Pointers {
+		x := &p.Pointers[i]
+		var b [8]byte
+		if a.Peek(x.Process, x.At+m.by(x.By), b[:]) < len(b) {
+			return nil, false
+		}
+		value := binary.LittleEndian.Uint64(b[:])
+		if value%8 != x.Value%8 || slices.Contains(x.Not, value) {
+			return nil, false
+		}
+		m[i] = arch.Addr(value - x.Value)
+		moved = moved || m[i] != 0
+	}
+	return m, !moved || p.areDistinct(m)
+}
+
+// place is a word of a process.
+type place struct {
+	process int32
+	word    uint64
+}
+
+// areDistinct reports whether pointers that lead elsewhere keep the same words the same, and different words different.
+func (p *Precondition) areDistinct(m moves) bool {
+	to, from := map[place]uint64{}, map[place]uint64{}
+	add := func(process int32, word uint64, by arch.Addr) bool {
+		old, now := place{process, word}, place{process, word + uint64(int64(by)/8)}
+		if have, known := to[old]; known && have != now.word {
+			return false
+		}
+		if have, known := from[now]; known && have != old.word {
+			return false
+		}
+		to[old], from[now] = now.word, old.word
+		return true
+	}
+	for i := range p.Pointers {
+		x := &p.Pointers[i]
+		for _, w := range x.Used {
+			if !add(x.Process, w, m[i]) {
+				return false
+			}
+		}
+	}
+	for i := range p.Hidden {
+		s := &p.Hidden[i]
+		for w := uint64(s.At) / 8; w <= (uint64(s.At)+uint64(len(s.Pattern))-1)/8; w++ {
+			if !add(s.Process, w, m.by(s.By)) {
 				return false
 			}
 		}

@@ -1,6 +1,7 @@
 package windows
 
 import (
+	"encoding/binary"
 	"iter"
 	"slices"
 
@@ -95,10 +96,14 @@ func (s *Store) Obstacles(a *Admission) (list []Obstacle, registers, found bool)
 			registers = true
 			continue
 		}
+		moved, ok := o.resolve(a)
+		if !ok {
+			return o.unresolved(a), false, true
+		}
 		for i := range o.Hidden {
 			h := &o.Hidden[i]
 			b := make([]byte, len(h.Pattern))
-			have := a.Peek(h.Process, h.At, b)
+			have := a.Peek(h.Process, h.At+moved.by(h.By), b)
 			for at := range h.Pattern {
 				if at >= have || !h.Pattern[at].Has(b[at]) {
 					list = append(list, Obstacle{h.Process, h.At + arch.Addr(at)})
@@ -108,6 +113,18 @@ func (s *Store) Obstacles(a *Admission) (list []Obstacle, registers, found bool)
 		return list, false, true
 	}
 	return nil, registers, false
+}
+
+// unresolved lists the pointers that lead elsewhere.
+func (p *Precondition) unresolved(a *Admission) (list []Obstacle) {
+	for i := range p.Pointers {
+		x := &p.Pointers[i]
+		var b [8]byte
+		if x.By == Fixed && (a.Peek(x.Process, x.At, b[:]) < len(b) || binary.LittleEndian.Uint64(b[:]) != x.Value) {
+			list = append(list, Obstacle{x.Process, x.At})
+		}
+	}
+	return list
 }
 
 // constrain adds constraints to a schedule, and returns how many it did not have.
