@@ -63,12 +63,8 @@ func (f *pointerFinder) addAddress(e *symbolic.Expr, recorded uint64) bool {
 	if base == nil {
 		return false
 	}
-	for n := range uint64(3) { // an access of 16 bytes is in up to three words
-		base.used[recorded/wordBytes+n] = true
-		if recorded%wordBytes == 0 && n == 1 {
-			break
-		}
-	}
+	base.used[recorded/wordBytes] = true
+	base.used[(recorded+wordBytes-1)/wordBytes] = true
 	return true
 }
 
@@ -169,11 +165,8 @@ func (f *pointerFinder) pointers() (list []windows.Pointer, leads func(pointerWo
 		return windows.Fixed
 	}
 	for _, p := range f.order {
-		if len(p.used) == 0 {
-			// It is compared alone.
-			if len(p.not) == 0 {
-				continue
-			}
+		if len(p.used) == 0 && len(p.not) == 0 {
+			continue
 		}
 		x := windows.Pointer{Process: p.process, At: arch.Addr(p.at), By: leads(p.pointerWord), Value: p.value, Used: sortedKeys(p.used), Not: sortedKeys(p.not)}
 		list = append(list, x)

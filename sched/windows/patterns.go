@@ -117,7 +117,11 @@ func (p *Precondition) resolve(a *Admission) (m moves, ok bool) {
 		m[i] = arch.Addr(value - x.Value)
 		moved = moved || m[i] != 0
 	}
-	return m, !moved || p.areDistinct(m)
+	if moved {
+		_, ok = p.conflict(m)
+		return m, !ok
+	}
+	return m, true
 }
 
 // place is a word of a process.
@@ -126,8 +130,8 @@ type place struct {
 	word    uint64
 }
 
-// areDistinct reports whether pointers that lead elsewhere keep the same words the same, and different words different.
-func (p *Precondition) areDistinct(m moves) bool {
+// conflict finds a word that was one in the recorded window and would be two now, or the other way round.
+func (p *Precondition) conflict(m moves) (at Obstacle, found bool) {
 	to, from := map[place]uint64{}, map[place]uint64{}
 	add := func(process int32, word uint64, by arch.Addr) bool {
 		old, now := place{process, word}, place{process, word + uint64(int64(by)/8)}
@@ -144,7 +148,7 @@ func (p *Precondition) areDistinct(m moves) bool {
 		x := &p.Pointers[i]
 		for _, w := range x.Used {
 			if !add(x.Process, w, m[i]) {
-				return false
+				return Obstacle{x.Process, arch.Addr(8 * w)}, true
 			}
 		}
 	}
@@ -152,11 +156,11 @@ func (p *Precondition) areDistinct(m moves) bool {
 		s := &p.Hidden[i]
 		for w := uint64(s.At) / 8; w <= (uint64(s.At)+uint64(len(s.Pattern))-1)/8; w++ {
 			if !add(s.Process, w, m.by(s.By)) {
-				return false
+				return Obstacle{s.Process, arch.Addr(8 * w)}, true
 			}
 		}
 	}
-	return true
+	return at, false
 }
 
 // allows reports whether bytes, as many as the pattern has, are in their sets.

@@ -98,6 +98,11 @@ func (s *Store) Obstacles(a *Admission) (list []Obstacle, registers, found bool)
 		}
 		moved, ok := o.resolve(a)
 		if !ok {
+			if len(moved) > 0 {
+				if at, found := o.conflict(moved); found {
+					return []Obstacle{at}, false, true
+				}
+			}
 			return o.unresolved(a), false, true
 		}
 		for i := range o.Hidden {
