@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/heddle-dmt/heddle/analyses/bytesets"
@@ -18,6 +19,8 @@ type pointerFinder struct {
 	sets  *bytesets.Finder
 	found map[pointerWord]*foundPointer
 	order []*foundPointer
+	known map[*symbolic.Expr]*foundPointer // what expressions of words are
+	bases map[*symbolic.Expr]*foundPointer // of addresses
 }
 
 // pointerWord is where a pointer is.
@@ -34,11 +37,26 @@ type foundPointer struct {
 }
 
 func newPointerFinder(sets *bytesets.Finder) *pointerFinder {
-	return &pointerFinder{sets: sets, found: map[pointerWord]*foundPointer{}}
+	return &pointerFinder{sets: sets, found: map[pointerWord]*foundPointer{}, known: map[*symbolic.Expr]*foundPointer{}, bases: map[*symbolic.Expr]*foundPointer{}}
 }
 
 // addAddress takes the address of an access, and reports whether it is a pointer in hidden state plus what does not change.
 func (f *pointerFinder) addAddress(e *symbolic.Expr, recorded uint64) bool {
+	base, known := f.bases[e]
+	if !known {
+		base = f.baseOf(e, recorded)
+		f.bases[e] = base
+	}
+	if base == nil {
+		return false
+	}
+	base.used[recorded/wordBytes] = true
+	base.used[(recorded+wordBytes-1)/wordBytes] = true
+	return true
+}
+
+// baseOf returns the pointer that an address is relative to, or nil; the rest of the address keeps its value.
+func (f *pointerFinder) baseOf(e *symbolic.Expr, recorded uint64) (base *foundPointer) {
 	var terms []*symbolic.Expr
 	var gather func(*symbolic.Expr)
 	gather = func(x *symbolic.Expr) {
@@ -50,7 +68,6 @@ func (f *pointerFinder) addAddress(e *symbolic.Expr, recorded uint64) bool {
 		terms = append(terms, x)
 	}
 	gather(e)
-	var base *foundPointer
 	for _, x := range terms {
 		switch p := f.pointer(x); {
 		case x.IsConst():
@@ -60,12 +77,7 @@ func (f *pointerFinder) addAddress(e *symbolic.Expr, recorded uint64) bool {
 			f.sets.Add(x)
 		}
 	}
-	if base == nil {
-		return false
-	}
-	base.used[recorded/wordBytes] = true
-	base.used[(recorded+wordBytes-1)/wordBytes] = true
-	return true
+	return base
 }
 
 // farthest is how far from a pointer memory is that belongs to it.
@@ -101,6 +113,15 @@ func (f *pointerFinder) addCondition(e *symbolic.Expr) bool {
 
 // pointer returns the pointer that an expression is, or nil.
 func (f *pointerFinder) pointer(e *symbolic.Expr) *foundPointer {
+	p, known := f.known[e]
+	if !known {
+		p = f.readPointer(e)
+		f.known[e] = p
+	}
+	return p
+}
+
+func (f *pointerFinder) readPointer(e *symbolic.Expr) *foundPointer {
 	if e.Bits != 64 || e.Op != symbolic.Concat {
 		return nil
 	}
@@ -151,8 +172,14 @@ func parseState(name string) (w pointerWord, ok bool) {
 	if !ok {
 		return w, false
 	}
-	n, err := fmt.Sscanf(rest, "%d[%d]", &w.process, &w.at)
-	return w, n == 2 && err == nil
+	process, at, _ := strings.Cut(strings.TrimSuffix(rest, "]"), "[")
+	n, err := strconv.ParseInt(process, 10, 32)
+	if err != nil {
+		return w, false
+	}
+	w.process = int32(n)
+	w.at, err = strconv.ParseUint(at, 10, 64)
+	return w, err == nil
 }
 
 // pointers lists the pointers, and says which of them leads to a word.
