@@ -60,7 +60,7 @@ func (f *pointerFinder) baseOf(e *symbolic.Expr, recorded uint64) (base *foundPo
 	var terms []*symbolic.Expr
 	var gather func(*symbolic.Expr)
 	gather = func(x *symbolic.Expr) {
-		if x.Op == symbolic.Add {
+		if x.Op == symbolic.Add && len(terms) < maxParts {
 			gather(x.A)
 			gather(x.B)
 			return
@@ -68,6 +68,9 @@ func (f *pointerFinder) baseOf(e *symbolic.Expr, recorded uint64) (base *foundPo
 		terms = append(terms, x)
 	}
 	gather(e)
+	if len(terms) > maxParts {
+		return nil // a hash, and no place in memory
+	}
 	for _, x := range terms {
 		switch p := f.pointer(x); {
 		case x.IsConst():
@@ -79,6 +82,9 @@ func (f *pointerFinder) baseOf(e *symbolic.Expr, recorded uint64) (base *foundPo
 	}
 	return base
 }
+
+// maxParts is how many parts an address has at most.
+const maxParts = 8
 
 // farthest is how far from a pointer memory is that belongs to it.
 const farthest = 1 << 20

@@ -71,7 +71,7 @@ func (p *Precondition) admits(a *Admission) bool {
 	if p.Patterns == nil || p.Registers != a.Registers || !admits(p.Patterns, a.Bytes) {
 		return false
 	}
-	moved, ok := p.resolve(a)
+	moved, _, ok := p.resolve(a)
 	if !ok {
 		return false
 	}
@@ -100,28 +100,30 @@ func (m moves) by(pointer int) arch.Addr {
 	return m[pointer]
 }
 
-// resolve finds where the pointers lead, and reports whether they lead to as many different words as in the recorded window.
-func (p *Precondition) resolve(a *Admission) (m moves, ok bool) {
+// resolve finds where the pointers lead, and reports whether they lead to as many different words as in the recorded window, or
+// else at which word they do not.
+func (p *Precondition) resolve(a *Admission) (m moves, at Obstacle, ok bool) {
 	m = make(moves, len(p.Pointers))
 	moved := false
 	for i := range p.Pointers {
 		x := &p.Pointers[i]
 		var b [8]byte
-		if a.Peek(x.Process, x.At+m.by(x.By), b[:]) < len(b) {
-			return nil, false
+		at = Obstacle{x.Process, x.At + m.by(x.By)}
+		if a.Peek(x.Process, at.At, b[:]) < len(b) {
+			return nil, at, false
 		}
 		value := binary.LittleEndian.Uint64(b[:])
 		if value%8 != x.Value%8 || slices.Contains(x.Not, value) {
-			return nil, false
+			return nil, at, false
 		}
 		m[i] = arch.Addr(value - x.Value)
 		moved = moved || m[i] != 0
 	}
 	if moved {
-		_, ok = p.conflict(m)
-		return m, !ok
+		at, found := p.conflict(m)
+		return m, at, !found
 	}
-	return m, true
+	return m, at, true
 }
 
 // place is a word of a process.

@@ -1,7 +1,6 @@
 package windows
 
 import (
-	"encoding/binary"
 	"iter"
 	"slices"
 
@@ -96,14 +95,9 @@ func (s *Store) Obstacles(a *Admission) (list []Obstacle, registers, found bool)
 			registers = true
 			continue
 		}
-		moved, ok := o.resolve(a)
+		moved, at, ok := o.resolve(a)
 		if !ok {
-			if len(moved) > 0 {
-				if at, found := o.conflict(moved); found {
-					return []Obstacle{at}, false, true
-				}
-			}
-			return o.unresolved(a), false, true
+			return []Obstacle{at}, false, true
 		}
 		for i := range o.Hidden {
 			h := &o.Hidden[i]
@@ -118,18 +112,6 @@ func (s *Store) Obstacles(a *Admission) (list []Obstacle, registers, found bool)
 		return list, false, true
 	}
 	return nil, registers, false
-}
-
-// unresolved lists the pointers that lead elsewhere.
-func (p *Precondition) unresolved(a *Admission) (list []Obstacle) {
-	for i := range p.Pointers {
-		x := &p.Pointers[i]
-		var b [8]byte
-		if x.By == Fixed && (a.Peek(x.Process, x.At, b[:]) < len(b) || binary.LittleEndian.Uint64(b[:]) != x.Value) {
-			list = append(list, Obstacle{x.Process, x.At})
-		}
-	}
-	return list
 }
 
 // constrain adds constraints to a schedule, and returns how many it did not have.
