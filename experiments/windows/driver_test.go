@@ -359,22 +359,12 @@ for my $r (1 .. $ARGV[0]) {
 		my $ask;
 		$x = ($x * 1103515245 + 12345) % 2147483648;
 		if ($r % 4 == 3) {
-			my $none = "none" . $x;
-			($ask, $want[$i]) = ("get $none
-", "END
-");
+			($ask, $want[$i]) = ("get none$x\r\n", "END\r\n");
 		} elsif ($r % 4 == 1) {
-			$v{$i} = sprintf("%05d", $x % 100000);
-			($ask, $want[$i]) = ("set key$i 0 0 5
-$v{$i}
-", "STORED
-");
+			$v{$i} = "value of some bytes " . sprintf("%08d", $x % 100000000);
+			($ask, $want[$i]) = ("set key$i 0 0 28\r\n$v{$i}\r\n", "STORED\r\n");
 		} else {
-			($ask, $want[$i]) = ("get key$i
-", "VALUE key$i 0 5
-$v{$i}
-END
-");
+			($ask, $want[$i]) = ("get key$i\r\n", "VALUE key$i 0 28\r\n$v{$i}\r\nEND\r\n");
 		}
 		syswrite($s[$i], $ask);
 	}
@@ -384,8 +374,7 @@ END
 		$right++ if $b eq $want[$i];
 	}
 }
-print "right $right
-";
+print "right $right\n";
 END
 memcached -u nobody -l 127.0.0.1 -t 4 -o no_lru_maintainer,no_lru_crawler &
 server=$!
