@@ -93,7 +93,7 @@ func readStore(text []byte, s *windows.Store) (problem string) {
 			order.Patterns = append(order.Patterns, p)
 		case len(fields) == 2 && fields[0] == "registers" && open:
 			order.Registers, err = strconv.ParseUint(fields[1], 16, 64)
-		case len(fields) > 5 && fields[0] == "pointer" && open:
+		case len(fields) > 6 && fields[0] == "pointer" && open:
 			var x windows.Pointer
 			x, err = readPointer(fields[1:])
 			order.Pointers = append(order.Pointers, x)
@@ -194,7 +194,7 @@ func numbersText(list []uint64) string {
 	return b.String()
 }
 
-// readPointer reads process, address, pointer that leads there, value, number of words used, these, and excluded values.
+// readPointer reads process, address, pointer that leads there, value, numbers of words used and of pointers compared, these, and excluded values.
 func readPointer(fields []string) (x windows.Pointer, err error) {
 	process, err := strconv.ParseInt(fields[0], 10, 32)
 	if err != nil {
@@ -205,18 +205,26 @@ func readPointer(fields []string) (x windows.Pointer, err error) {
 		return x, err
 	}
 	used, err := strconv.Atoi(fields[4])
-	if err != nil || used < 0 || used > len(fields)-5 {
+	if err != nil {
+		return x, err
+	}
+	compared, err := strconv.Atoi(fields[5])
+	if err != nil || used < 0 || compared < 0 || used+compared > len(fields)-6 {
 		return x, strconv.ErrRange
 	}
 	var list []uint64
-	for _, text := range slices.Concat(fields[1:2], fields[3:4], fields[5:]) {
+	for _, text := range slices.Concat(fields[1:2], fields[3:4], fields[6:]) {
 		n, err := strconv.ParseUint(text, 16, 64)
 		if err != nil {
 			return x, err
 		}
 		list = append(list, n)
 	}
-	x.At, x.Value, x.Used, x.Not = arch.Addr(list[0]), list[1], list[2:2+used], list[2+used:]
+	x.At, x.Value, list = arch.Addr(list[0]), list[1], list[2:]
+	for _, n := range list[used : used+compared] {
+		x.Compared = append(x.Compared, int(n))
+	}
+	x.Used, x.Not = list[:used], list[used+compared:]
 	return x, nil
 }
 
@@ -254,7 +262,12 @@ func SaveStore(path string, s *windows.Store) error {
 		}
 		for i := range order.Pointers {
 			x := &order.Pointers[i]
-			fmt.Fprintf(&b, "pointer %d %x %d %x %d%s%s\n", x.Process, uint64(x.At), x.By, x.Value, len(x.Used), numbersText(x.Used), numbersText(x.Not))
+			compared := make([]uint64, len(x.Compared))
+			for i, n := range x.Compared {
+				compared[i] = uint64(n)
+			}
+			fmt.Fprintf(&b, "pointer %d %x %d %x %d %d%s%s%s\n", x.Process, uint64(x.At), x.By, x.Value, len(x.Used), len(compared),
+				numbersText(x.Used), numbersText(compared), numbersText(x.Not))
 		}
 		hidden := slices.Clone(order.Hidden)
 		slices.SortFunc(hidden, func(x, y windows.HiddenState) int {

@@ -34,6 +34,9 @@ type foundPointer struct {
 	value uint64
 	used  map[uint64]bool // recorded addresses divided by 8
 	not   map[uint64]bool
+	// compared are pointers that it was compared with, number is that among the pointers of the precondition.
+	compared map[*foundPointer]bool
+	number   int
 }
 
 func newPointerFinder(sets *bytesets.Finder) *pointerFinder {
@@ -89,7 +92,8 @@ const maxParts = 8
 // farthest is how far from a pointer memory is that belongs to it.
 const farthest = 1 << 20
 
-// addCondition takes a condition, and reports whether it says that a pointer has not a certain value.
+// addCondition takes a condition, and reports whether it says that a pointer has not a certain value, or compares two
+// pointers.
 func (f *pointerFinder) addCondition(e *symbolic.Expr) bool {
 	negated := false
 	for e.Op == symbolic.Not || e.Op == symbolic.Eq && e.Bits == 1 && e.B.IsConst() && e.A.Bits == 1 || e.Op == symbolic.Eq && e.A.IsConst() && e.B.Bits == 1 {
@@ -102,10 +106,17 @@ func (f *pointerFinder) addCondition(e *symbolic.Expr) bool {
 			negated, e = negated != (e.A.Value.Lo == 0), e.B
 		}
 	}
-	if e.Op != symbolic.Eq || !negated {
+	if e.Op != symbolic.Eq {
 		return false
 	}
 	x, c := e.A, e.B
+	if p, q := f.pointer(x), f.pointer(c); p != nil && q != nil {
+		p.compared[q], q.compared[p] = true, true
+		return true
+	}
+	if !negated {
+		return false
+	}
 	if x.IsConst() {
 		x, c = c, x
 	}
@@ -161,7 +172,7 @@ func (f *pointerFinder) readPointer(e *symbolic.Expr) *foundPointer {
 	}
 	p := f.found[first]
 	if p == nil {
-		p = &foundPointer{pointerWord: first, value: binary.LittleEndian.Uint64(b[:]), used: map[uint64]bool{}, not: map[uint64]bool{}}
+		p = &foundPointer{pointerWord: first, value: binary.LittleEndian.Uint64(b[:]), used: map[uint64]bool{}, not: map[uint64]bool{}, compared: map[*foundPointer]bool{}}
 		f.found[first] = p
 		f.order = append(f.order, p)
 	}
@@ -198,10 +209,20 @@ func (f *pointerFinder) pointers() (list []windows.Pointer, leads func(pointerWo
 		return windows.Fixed
 	}
 	for _, p := range f.order {
-		if len(p.used) == 0 && len(p.not) == 0 {
+		p.number = -1
+	}
+	for _, p := range f.order {
+		if len(p.used) == 0 && len(p.not) == 0 && len(p.compared) == 0 {
 			continue
 		}
 		x := windows.Pointer{Process: p.process, At: arch.Addr(p.at), By: leads(p.pointerWord), Value: p.value, Used: sortedKeys(p.used), Not: sortedKeys(p.not)}
+		for q := range p.compared {
+			if q.number >= 0 {
+				x.Compared = append(x.Compared, q.number)
+			}
+		}
+		slices.Sort(x.Compared)
+		p.number = len(list)
 		list = append(list, x)
 		for _, w := range x.Used {
 			if key := (pointerWord{p.process, w}); leads(pointerWord{p.process, w * wordBytes}) == windows.Fixed {

@@ -53,6 +53,9 @@ type Pointer struct {
 	Used []uint64
 	// Not are values that the program has compared it with and that it must not have.
 	Not []uint64
+	// Compared are earlier pointers that the program has compared it with: they must be equal, or differ, as in the
+	// recorded window.
+	Compared []int
 }
 
 // Precondition says which windows may follow a schedule. The zero value allows none but those with the same input.
@@ -104,6 +107,7 @@ func (m moves) by(pointer int) arch.Addr {
 // else at which word they do not.
 func (p *Precondition) resolve(a *Admission) (m moves, at Obstacle, ok bool) {
 	m = make(moves, len(p.Pointers))
+	value := make([]uint64, len(p.Pointers))
 	moved := false
 	for i := range p.Pointers {
 		x := &p.Pointers[i]
@@ -112,11 +116,12 @@ func (p *Precondition) resolve(a *Admission) (m moves, at Obstacle, ok bool) {
 		if a.Peek(x.Process, at.At, b[:]) < len(b) {
 			return nil, at, false
 		}
-		value := binary.LittleEndian.Uint64(b[:])
-		if value%8 != x.Value%8 || slices.Contains(x.Not, value) {
+		v := binary.LittleEndian.Uint64(b[:])
+		differs := func(n int) bool { return (value[n] == v) != (p.Pointers[n].Value == x.Value) }
+		if v%8 != x.Value%8 || slices.Contains(x.Not, v) || slices.ContainsFunc(x.Compared, differs) {
 			return nil, at, false
 		}
-		m[i] = arch.Addr(value - x.Value)
+		value[i], m[i] = v, arch.Addr(v-x.Value)
 		moved = moved || m[i] != 0
 	}
 	if moved {

@@ -46,6 +46,7 @@ func listPrecondition() Precondition {
 		Pointers: []Pointer{
 			{Process: 7, At: 0x100, By: Fixed, Value: 0x1000, Used: []uint64{0x200, 0x201}, Not: []uint64{0}},
 			{Process: 7, At: 0x1008, By: 0, Value: 0x2000, Used: []uint64{0x400}},
+			{Process: 7, At: 0x108, By: Fixed, Value: 0x1000, Compared: []int{0}},
 		},
 		Hidden: []HiddenState{{Process: 7, At: 0x1000, By: 0, Pattern: only("x")}},
 	}
@@ -72,6 +73,7 @@ func TestHiddenStateBehindPointers(t *testing.T) {
 	} {
 		m := memory{}
 		m.put(0x100, x.first)
+		m.put(0x108, x.first)
 		m.put(arch.Addr(x.first), 0)
 		m[arch.Addr(x.first)] = x.content
 		m.put(arch.Addr(x.first)+8, x.second)
@@ -82,6 +84,11 @@ func TestHiddenStateBehindPointers(t *testing.T) {
 				t.Errorf("%s: admitted %v", x.what, got)
 			}
 		}
+		m.put(0x108, x.second)
+		if p.admits(&a) {
+			t.Errorf("%s: admitted with another pointer", x.what)
+		}
+		m.put(0x108, x.first)
 		a.Registers = 1
 		if p.admits(&a) {
 			t.Errorf("%s: admitted with other registers", x.what)
@@ -95,6 +102,7 @@ func TestObstacles(t *testing.T) {
 	m := memory{0x1000: 'y'}
 	m.put(0x100, 0x1000)
 	m.put(0x1008, 0x2000)
+	m.put(0x108, 0x1000)
 	a := Admission{Key: 5, Exact: 2, Bytes: [][]byte{[]byte("get")}, Peek: m.peek}
 	if list, registers, found := s.Obstacles(&a); !found || registers || fmt.Sprint(list) != "[{7 4096}]" {
 		t.Errorf("%v, %v, %v", list, registers, found)
