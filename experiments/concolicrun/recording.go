@@ -202,14 +202,14 @@ func (r *Recording) Open(on *recorder.Recorder) {
 	}
 }
 
-// Join is Open for a run whose memory the engine logs already. What was logged so far is to be taken.
+// Join is Open for a run whose memory the engine logs already. Its log must be empty.
 func (r *Recording) Join(on *recorder.Recorder) {
 	r.inputs.Open(on)
 	r.begun = true
 	r.Executor.CPUID = on.CPU().CPUID
 }
 
-// AddState makes bytes of a thread's memory symbols, before the thread executes what has read them: name[addr] and following.
+// AddState makes bytes of a thread's memory symbols, before the instructions that read them are executed: name[addr] and following.
 func (r *Recording) AddState(t *kernel.Task, name string, addr uint64, data []byte) {
 	r.Executor.Input(r.spaceNumber(t), addr, name, int(addr), data)
 }

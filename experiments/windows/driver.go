@@ -274,7 +274,7 @@ func (d *Driver) registersDigest() uint64 {
 	return h.Sum64()
 }
 
-// peek returns what reads the server's memory at the begin of a window.
+// peek returns a function that reads the server's memory at the begin of a window.
 func (d *Driver) peek() func(int32, arch.Addr, []byte) int {
 	processes := map[int32]*kernel.Process{}
 	for _, p := range d.service().Processes() {

@@ -35,7 +35,7 @@ type Hidden struct {
 
 const wordBytes = 8
 
-// noteObstacles notes what keeps a window from following a schedule whose other preconditions it satisfies.
+// noteObstacles notes the memory that keeps a window from following a schedule whose other preconditions it satisfies.
 func (d *Driver) noteObstacles(a *windows.Admission) {
 	h := &d.hidden
 	if h.windows == nil {
@@ -58,7 +58,7 @@ func (d *Driver) noteObstacles(a *windows.Admission) {
 	}
 }
 
-// placeOf says what memory a word is in.
+// placeOf names the file or the area that a word is in.
 func (d *Driver) placeOf(w word) string {
 	for _, p := range d.service().Processes() {
 		if p.PID() != w.process || p.Space() == nil {

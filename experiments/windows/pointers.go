@@ -19,7 +19,7 @@ type pointerFinder struct {
 	sets  *bytesets.Finder
 	found map[pointerWord]*foundPointer
 	order []*foundPointer
-	known map[*symbolic.Expr]*foundPointer // what expressions of words are
+	known map[*symbolic.Expr]*foundPointer // of expressions of words
 	bases map[*symbolic.Expr]*foundPointer // of addresses
 }
 
@@ -43,7 +43,7 @@ func newPointerFinder(sets *bytesets.Finder) *pointerFinder {
 	return &pointerFinder{sets: sets, found: map[pointerWord]*foundPointer{}, known: map[*symbolic.Expr]*foundPointer{}, bases: map[*symbolic.Expr]*foundPointer{}}
 }
 
-// addAddress takes the address of an access, and reports whether it is a pointer in hidden state plus what does not change.
+// addAddress takes the address of an access, and reports whether it is a pointer in hidden state plus a constant of the window.
 func (f *pointerFinder) addAddress(e *symbolic.Expr, recorded uint64) bool {
 	base, known := f.bases[e]
 	if !known {

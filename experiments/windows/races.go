@@ -126,7 +126,7 @@ func (f *raceFinder) feed(log *memlog.Buffer) {
 	}
 }
 
-// take follows what the engine has logged for a thread, after the follower of requests has taken what it takes.
+// take follows the engine's log of a thread, after the follower of requests has taken its part.
 func (f *raceFinder) take(r *recorder.Recorder, t *raceThread, requests func(*concolicrun.Recording)) {
 	cpu := r.CPU()
 	f.current = t
@@ -162,7 +162,7 @@ func (f *raceFinder) Begin(r *recorder.Recorder, t *kernel.Task) {
 	f.take(r, f.threadOf(t.ID(), t.Space()), func(q *concolicrun.Recording) { q.Begin(r, t) })
 }
 
-// Stopped takes what the thread has done since it was begun or stopped.
+// Stopped takes the log of the thread since it was begun or stopped.
 func (f *raceFinder) Stopped(r *recorder.Recorder, t *kernel.Task, s arch.Stop) {
 	f.take(r, f.threadOf(t.ID(), t.Space()), func(q *concolicrun.Recording) { q.Stopped(r, t, s) })
 }
@@ -174,7 +174,7 @@ func (f *raceFinder) Issue(r *recorder.Recorder, t *kernel.Task, e *event.Syscal
 	}
 }
 
-// Return takes what the kernel has written for a system call.
+// Return takes the kernel's stores for a system call.
 func (f *raceFinder) Return(r *recorder.Recorder, t *kernel.Task, e *event.Syscall) {
 	f.take(r, f.threadOf(e.Thread, t.Space()), func(q *concolicrun.Recording) { q.Return(r, t, e) })
 }
@@ -193,7 +193,7 @@ func (f *raceFinder) Start(r *recorder.Recorder, t *kernel.Task, e *event.Start)
 	}
 }
 
-// Exit takes what the kernel has written for a thread that is over.
+// Exit takes the kernel's stores for a thread that is over.
 func (f *raceFinder) Exit(r *recorder.Recorder, e *event.Exit) {
 	f.take(r, f.threadOf(e.Thread, nil), func(q *concolicrun.Recording) { q.Exit(r, e) })
 }
@@ -247,8 +247,8 @@ func (f *raceFinder) constraints() (list []windows.Constraint, races int) {
 	return list, len(f.found)
 }
 
-// placeOf is where an instruction was executed in the window. What the kernel has done for a thread has the place of the
-// last instruction with an access before, if another thread is to precede it.
+// placeOf is where an instruction was executed in the window. An access of the kernel has the place of the thread's last
+// instruction with an access before, if another thread is to precede it.
 func (f *raceFinder) placeOf(i *races.Instance, precedes bool) windows.Place {
 	t := f.numbered[i.Thread]
 	p := windows.Place{Thread: t.name, Cuts: int(i.Syncs - t.begun), PC: i.PC}

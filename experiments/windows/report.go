@@ -51,7 +51,7 @@ func (p Parameters) reuse() windows.Reuse {
 	return p.Reuse
 }
 
-// preconditions counts what preconditions were computed in a run.
+// preconditions counts the preconditions that were computed in a run.
 type preconditions struct {
 	// Computed counts the windows whose requests were followed, and Unknown those of them without a precondition, as
 	// something was read that is not known. Terms is the number of conditions of the others, and FreeBytes,

@@ -90,7 +90,7 @@ func (q *requestFollower) isGiven(e *event.Input) bool {
 		g.taken += n // left from an earlier window
 		return false
 	case at < g.from || at+n > g.from+uint64(len(g.bytes)) || at+n > g.connection.Read:
-		q.unknown = true // also what a later round of the window was given
+		q.unknown = true // also if a later round of the window was given them
 		return false
 	}
 	return true
@@ -118,7 +118,7 @@ func (q *requestFollower) nameInput(e *event.Input) (name string, first int) {
 func connectionName(x *sock.Gated) string { return fmt.Sprintf("connection%d", x.Number) }
 
 // noteState makes symbols of the memory that a thread reads and that nothing in the window has written before: hidden state.
-// It is given what the thread has done before the thread's execution is followed.
+// It is called before the thread's execution is followed.
 func (q *requestFollower) noteState(t *kernel.Task, entries []memlog.Entry) {
 	if t == nil || q.run.Err() != nil {
 		return

@@ -24,7 +24,7 @@ type Constraint struct{ First, Second Place }
 
 // Schedule is how the server's threads are ordered in a window: the order of their turns, and the
 // constraints on instructions that the turns leave unordered. It is for windows whose input has the hash Exact, and, if
-// it has a precondition, for those that this admits.
+// it has a precondition, for the inputs that this admits.
 type Schedule struct {
 	Exact uint64
 	Precondition

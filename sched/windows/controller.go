@@ -40,12 +40,12 @@ type Order struct {
 	// Spun counts the operations that waited in a loop and gave their turn away: what follows them
 	// is not determined by the order.
 	Spun int `json:"spun,omitempty"`
-	// Exact and Admitted are the numbers of stored schedules that the window could follow: those for the same input, and
+	// Exact and Admitted are the numbers of stored schedules that the window could follow: schedules for the same input, and
 	// others whose preconditions admit it.
 	Exact    int `json:"exact,omitempty"`
 	Admitted int `json:"admitted,omitempty"`
-	// Constraints is the number of constraints that the schedule has, and Added that of those which this window has
-	// added. Enforced counts those that were followed, Stalled the waits for them, and Missed those whose
+	// Constraints is the number of constraints that the schedule has, and Added how many this window has
+	// added. Enforced counts the followed ones, Stalled the waits for them, and Missed the ones whose
 	// instructions were not reached, or not in their order.
 	Constraints int `json:"constraints,omitempty"`
 	Added       int `json:"added,omitempty"`
@@ -137,7 +137,7 @@ func (c *Controller) Begin(a Admission) {
 func (c *Controller) Follows() bool { return len(c.candidate) > 0 }
 
 // End ends a window and returns how it was ordered. Found are constraints on the races that were found in it; a
-// schedule that it has followed gets those that it does not have. Precondition is that of the window's schedule,
+// schedule that it has followed gets the ones that it lacks. Precondition is that of the window's schedule,
 // if it is a new one.
 func (c *Controller) End(found []Constraint, precondition Precondition) Order {
 	r := c.result

@@ -7,7 +7,7 @@ import (
 	"github.com/heddle-dmt/heddle/emu/arch"
 )
 
-// Admission is what a window is given at its begin.
+// Admission is the input and the state of a window at its begin.
 type Admission struct {
 	// Key is a hash of all but the content of the input: which connections are made and continued, how many bytes each
 	// has, and where the server's threads wait. Exact is a hash of the input.
@@ -69,7 +69,7 @@ type Precondition struct {
 	Hidden    []HiddenState
 }
 
-// admits reports whether a window may follow the schedule. What has refused a window is looked at first the next time.
+// admits reports whether a window may follow the schedule. The condition that has refused one is checked first the next time.
 func (p *Precondition) admits(a *Admission) bool {
 	if p.Patterns == nil || p.Registers != a.Registers || !admits(p.Patterns, a.Bytes) {
 		return false
