@@ -64,6 +64,9 @@ func (r *blockRun) fixToRecorded(v symbolic.Value, e Term, k Kind, reason string
 		return
 	}
 	r.checkTerm(v, e)
+	if k == Address && r.x.OnAddress != nil && r.x.OnAddress(r.x.Express(e), v.Lo) {
+		return
+	}
 	r.addConstraint(r.terms.hasValue(e, v), k, reason)
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/heddle-dmt/heddle/internal/job"
 	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/sched/dmt"
+	schedwindows "github.com/heddle-dmt/heddle/sched/windows"
 )
 
 var (
@@ -34,7 +35,9 @@ var (
 type windowFlags struct {
 	size, tasks, schedules string
 	bubble                 uint64
-	syncOnly, noStates     bool
+	syncOnly, hybrid       bool
+	noStates, conditions   bool
+	reuse                  string
 }
 
 const windowSizes = "SIZE or SIZE,TIMEOUT: a whole number of requests from 1 to 1000000, and a virtual time such as 500us"
@@ -46,8 +49,11 @@ func addWindowFlags(flags *pflag.FlagSet, f *windowFlags) {
 	flags.StringVar(&f.schedules, "window-schedules", "", "have windows follow the schedules of `FILE` where they fit, and add those of others")
 	flags.Uint64Var(&f.bubble, "time-bubbles", 0, "admit requests also within a window, each time the server has done `N` operations, as CRANE does (0: only at the begin)")
 	flags.BoolVar(&f.syncOnly, "window-sync-only", false, "leave the order of atomic instructions out of the windows' schedules")
+	flags.BoolVar(&f.hybrid, "window-hybrid", false, "look for data races in the windows, and order them by constraints of the windows' schedules, which then are hybrid ones")
+	flags.BoolVar(&f.conditions, "window-preconditions", false, "compute which bytes of a window's requests its schedule depends on, so that windows with others follow it")
+	flags.StringVar(&f.reuse, "window-reuse", string(schedwindows.Online), "use of stored schedules: online, shadow (they are looked for and not followed) or off")
 	flags.BoolVar(&f.noStates, "no-window-states", false, "leave out the digests of the server's state at the end of windows")
-	cli.Group(flags, groupScheduling, "windows", "tasks", "window-schedules", "time-bubbles", "window-sync-only", "no-window-states")
+	cli.Group(flags, groupScheduling, "windows", "tasks", "window-schedules", "time-bubbles", "window-sync-only", "window-hybrid", "window-preconditions", "window-reuse", "no-window-states")
 }
 
 func (f *windowFlags) isGiven() bool { return f.size != "" }
@@ -63,7 +69,11 @@ func (f *windowFlags) parameters() (p windows.Parameters, err error) {
 			return p, command.ErrFlag.New("windows", quote(f.size), windowSizes)
 		}
 	}
-	p.Bubble, p.Atomics, p.NoStates = f.bubble, !f.syncOnly, f.noStates
+	p.Bubble, p.Atomics, p.Hybrid, p.NoStates = f.bubble, !f.syncOnly, f.hybrid, f.noStates
+	p.Preconditions, p.Reuse = f.conditions, schedwindows.Reuse(f.reuse)
+	if !slices.Contains([]string{"online", "shadow", "off"}, f.reuse) {
+		return p, command.ErrFlag.New("window-reuse", quote(f.reuse), "online, shadow, off")
+	}
 	p.Rules, err = windows.LoadRules(f.tasks)
 	return p, err
 }
@@ -79,6 +89,9 @@ func (f *runFlags) checkWindows(options job.Options) error {
 		{"window-schedules", w.schedules != ""},
 		{"time-bubbles", w.bubble > 0},
 		{"window-sync-only", w.syncOnly},
+		{"window-hybrid", w.hybrid},
+		{"window-preconditions", w.conditions},
+		{"window-reuse", w.reuse != string(schedwindows.Online)},
 		{"no-window-states", w.noStates},
 	} {
 		if x.given && !w.isGiven() {

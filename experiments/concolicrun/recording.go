@@ -48,6 +48,10 @@ type Options struct {
 	// Choose reports whether the bytes of an input become symbols. The headers of libraries
 	// that the dynamic linker reads are inputs, too.
 	Choose func(e *event.Input) bool
+	// Name, if set, names the bytes of an input, from a first number on.
+	Name func(e *event.Input) (name string, first int)
+	// Log, if set, is called with each part of the engine's log of memory that the Recording takes.
+	Log func(*memlog.Buffer)
 	// Follow, if set, reports whether a thread is executed concolically. What the others write to memory that they share
 	// with it depends on no input.
 	Follow func(t *kernel.Task) bool
@@ -198,6 +202,26 @@ func (r *Recording) Open(on *recorder.Recorder) {
 	}
 }
 
+// Join is Open for a run whose memory the engine logs already. Its log must be empty.
+func (r *Recording) Join(on *recorder.Recorder) {
+	r.inputs.Open(on)
+	r.begun = true
+	r.Executor.CPUID = on.CPU().CPUID
+}
+
+// AddState makes bytes of a thread's memory symbols, before the instructions that read them are executed: name[addr] and following.
+func (r *Recording) AddState(t *kernel.Task, name string, addr uint64, data []byte) {
+	r.Executor.Input(r.spaceNumber(t), addr, name, int(addr), data)
+}
+
+// takeLog takes the engine's log.
+func (r *Recording) takeLog(cpu emu.CPU) {
+	cpu.SwapMemory(r.log)
+	if r.options.Log != nil {
+		r.options.Log(r.log)
+	}
+}
+
 // addState makes symbols of the variables in a thread's memory.
 func (r *Recording) addState(t *kernel.Task) {
 	r.task = t
@@ -240,7 +264,7 @@ func (r *Recording) passes(on *recorder.Recorder, t *kernel.Task) bool {
 	if r.options.Follow == nil || r.options.Follow(t) {
 		return false
 	}
-	on.CPU().SwapMemory(r.log)
+	r.takeLog(on.CPU())
 	return true
 }
 
@@ -248,7 +272,7 @@ func (r *Recording) passes(on *recorder.Recorder, t *kernel.Task) bool {
 func (r *Recording) Stopped(on *recorder.Recorder, t *kernel.Task, s arch.Stop) {
 	if r.err != nil {
 		// A full log would stop the engine again and again.
-		on.CPU().SwapMemory(r.log)
+		r.takeLog(on.CPU())
 		return
 	}
 	if r.passes(on, t) {
@@ -299,7 +323,7 @@ func (r *Recording) checkLimits() {
 
 // drainLog reads the machine's log of accesses for the current thread.
 func (r *Recording) drainLog(cpu emu.CPU) {
-	cpu.SwapMemory(r.log)
+	r.takeLog(cpu)
 	id := r.task.ID()
 	entries := r.log.Entries()
 	var part, parts int
@@ -405,17 +429,19 @@ func (r *Recording) addInput(e *event.Input) {
 	}
 	first := 0
 	name := ""
-	switch e.Source {
-	case event.InputArgs:
+	switch {
+	case r.options.Name != nil:
+		name, first = r.options.Name(e)
+	case e.Source == event.InputArgs:
 		name = fmt.Sprintf("argv[%d]", e.Offset)
-	case event.InputEnv:
+	case e.Source == event.InputEnv:
 		variable, _, _ := bytes.Cut(e.Data, []byte("="))
 		name = fmt.Sprintf("env[%s]", variable)
 		// The variable's name is in the symbols' names.
 		skip := min(len(variable)+1, len(e.Data))
 		e.Addr += arch.Addr(skip)
 		e.Data = e.Data[skip:]
-	case event.InputStdin, event.InputFile:
+	case e.Source == event.InputStdin || e.Source == event.InputFile:
 		name, first = r.fileInputName(e)
 	default:
 		name = fmt.Sprintf("%v#%d.%d", e.Source, e.Thread, r.calls[e.Thread])

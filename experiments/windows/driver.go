@@ -7,14 +7,21 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/emu/memlog"
 	"github.com/heddle-dmt/heddle/guest/kernel"
 	"github.com/heddle-dmt/heddle/guest/sock"
+	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/internal/job"
 	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/recorder/region"
 	"github.com/heddle-dmt/heddle/sched"
 	"github.com/heddle-dmt/heddle/sched/windows"
 )
+
+var errRaces = errs.Define("windows-without-memory-log",
+	"races cannot be looked for in windows",
+	"The engine does not log the accesses to memory; the rest of the sentence is its own.",
+	"Run without --window-hybrid: the windows then have schedules without constraints on races.")
 
 // Driver is the windows of one run: a machine.Hook, and the windows.World of its Engine.
 type Driver struct {
@@ -37,6 +44,14 @@ type Driver struct {
 	undigested bool
 	atomics    bool
 	started    bool
+	races      *raceFinder // nil: none are looked for
+	hybrid     bool
+	conditions bool   // preconditions on the bytes of requests are computed
+	registers  uint64 // of the present window
+	hidden     hiddenState
+	preconditions
+	found     int         // races
+	addresses []arch.Addr // at which the controller is asked
 }
 
 // connection is a connection as the gate and as the Engine have it.
@@ -52,7 +67,7 @@ func New(c *machine.Config, p Parameters, store *windows.Store) *Driver {
 	c.Env = append(slices.Clone(c.Env), "LD_BIND_NOW=1")
 	d := &Driver{
 		rules: p.Rules, mhz: uint64(c.Costs.MHz), known: map[uint64]*connection{}, store: store, seed: c.Seed, cores: c.Cores,
-		undigested: p.NoStates, atomics: p.Atomics,
+		undigested: p.NoStates, atomics: p.Atomics, hybrid: p.Hybrid, conditions: p.Preconditions,
 	}
 	if store.Seed != 0 || store.Cores != 0 {
 		d.seed, d.cores = store.Seed, store.Cores
@@ -64,7 +79,7 @@ func New(c *machine.Config, p Parameters, store *windows.Store) *Driver {
 		Size: p.Size, Timeout: d.Cycles(timeout.Nanoseconds()), TimeoutNS: timeout.Nanoseconds(), Bubble: p.Bubble,
 	}
 	costs := sched.Costs{Sync: arch.Cycles(c.Costs.Sync), SpinCheck: arch.Cycles(c.Costs.SpinCheck)}
-	d.controller = windows.NewController(store, costs, d, p.Atomics)
+	d.controller = windows.NewController(store, costs, d, p.Atomics, p.reuse())
 	d.engine = windows.New(d.options, d)
 	if spec, ok := region.Parse(p.Rules.Function); ok {
 		d.calls = region.Watch(spec)
@@ -90,6 +105,15 @@ func (d *Driver) Options() []machine.Option {
 // Prepare implements machine.Hook.
 func (d *Driver) Prepare(m *machine.Machine) error {
 	d.m = m
+	if !d.hybrid && !d.conditions {
+		return nil
+	}
+	if err := m.CPU().LogMemory(memlog.Filter{}); err != nil {
+		return errRaces.Wrap(err)
+	}
+	d.races = newRaceFinder(func(id arch.ThreadID) *kernel.Task { return d.m.Kernel().Task(id) })
+	d.controller.Cut = d.races.beginSegment
+	m.AddRecording(d.races)
 	return nil
 }
 
@@ -197,10 +221,10 @@ func (d *Driver) OpenCalls() int {
 // LogicalClock counts turns.
 func (d *Driver) LogicalClock() uint64 { return d.controller.Clock() }
 
-// Beginning begins a window: its key is its input and where the server's threads wait.
-func (d *Driver) Beginning(input uint64) {
+// Beginning begins a window: its key is the shape of its input and where the server's threads wait.
+func (d *Driver) Beginning(shape, input uint64, of []*windows.Connection) {
 	h := xxh3.New()
-	putWords(h, input)
+	putWords(h, shape)
 	for _, p := range d.service().Processes() {
 		for _, t := range p.Threads() {
 			number, blocked := t.BlockedIn()
@@ -210,8 +234,63 @@ func (d *Driver) Beginning(input uint64) {
 			}
 		}
 	}
-	d.controller.Begin(h.Sum64())
+	d.registers = d.registersDigest()
+	a := windows.Admission{Key: h.Sum64(), Exact: input, Registers: d.registers, Peek: d.peek()}
+	var given []givenBytes
+	for _, c := range of {
+		g := d.known[c.Number].gated
+		b := slices.Clone(g.HeldBytes())
+		a.Bytes = append(a.Bytes, b)
+		given = append(given, givenBytes{connection: g, bytes: b, from: g.Read + uint64(g.Unread()), begun: g.Read})
+	}
+	d.controller.Begin(a)
+	if list := d.controller.Addresses(); !slices.Equal(list, d.addresses) {
+		d.addresses = list
+		d.m.SetControlAddresses(list)
+	}
+	if d.races != nil {
+		d.races.beginWindow()
+		if d.conditions && !d.controller.Follows() && hasBytes(given) {
+			d.noteObstacles(&a)
+			d.races.requests = followRequests(d.races.recorder, d.gate, given, d.races)
+		}
+	}
 	d.service().HoldSignals(true)
+}
+
+// registersDigest is a hash of the registers that functions keep, of all the server's threads: the others have no meaning in a
+// thread that waits in a system call.
+func (d *Driver) registersDigest() uint64 {
+	h := xxh3.New()
+	var r arch.Regs
+	var fp [arch.FPSize]byte
+	for _, p := range d.service().Processes() {
+		for _, t := range p.Threads() {
+			t.Registers(&r, &fp)
+			g := &r.GPR
+			putWords(h, uint64(t.ID()), r.RIP, r.FSBase, g[arch.RSP], g[arch.RBP], g[arch.RBX], g[arch.R12], g[arch.R13], g[arch.R14], g[arch.R15])
+		}
+	}
+	return h.Sum64()
+}
+
+// peek returns a function that reads the server's memory at the begin of a window.
+func (d *Driver) peek() func(int32, arch.Addr, []byte) int {
+	processes := map[int32]*kernel.Process{}
+	for _, p := range d.service().Processes() {
+		processes[p.PID()] = p
+	}
+	return func(process int32, at arch.Addr, b []byte) int {
+		p := processes[process]
+		if p == nil || p.Space() == nil {
+			return 0
+		}
+		return p.Space().Peek(at, b)
+	}
+}
+
+func hasBytes(given []givenBytes) bool {
+	return slices.ContainsFunc(given, func(g givenBytes) bool { return len(g.bytes) > 0 })
 }
 
 // Force lets other threads and signals through.
@@ -224,7 +303,24 @@ func (d *Driver) Force() {
 // Closing completes the description of a window that has ended, and forgets the connections that
 // the server has closed.
 func (d *Driver) Closing(w *windows.Window) {
-	w.Order = d.controller.End()
+	var constraints []windows.Constraint
+	var precondition windows.Precondition
+	if d.races != nil && d.hybrid {
+		var n int
+		constraints, n = d.races.constraints()
+		d.found += n
+	}
+	if d.races != nil && d.races.requests != nil {
+		q := d.races.requests
+		d.races.requests = nil
+		p, known := q.precondition()
+		if known = known && w.Rounds == 0 && w.Forced == 0 && d.options.Bubble == 0; known { // nothing was given later
+			p.Registers = d.registers
+			precondition = p
+		}
+		d.noteFollowed(q, &precondition)
+	}
+	w.Order = d.controller.End(constraints, precondition)
 	if !d.undigested {
 		w.State = d.stateDigest()
 	}

@@ -64,16 +64,23 @@ var compiled struct {
 	folder string
 }
 
-// poolFolder is a folder with testdata/pool.c, compiled once.
+// poolFolder is a folder with testdata/pool.c and the library testdata/racy.c, compiled once.
 func poolFolder(t *testing.T) string {
 	t.Helper()
 	compiled.once.Do(func() {
-		text, err := os.ReadFile(gcctest.File(t, "testdata/pool.c", "-O2"))
-		if err == nil {
-			compiled.folder, err = os.MkdirTemp("", "heddle-windows-")
-		}
-		if err == nil {
-			err = os.WriteFile(filepath.Join(compiled.folder, "pool"), text, 0o755)
+		var err error
+		compiled.folder, err = os.MkdirTemp("", "heddle-windows-")
+		for name, file := range map[string]string{
+			"pool":    gcctest.File(t, "testdata/pool.c", "-O2"),
+			"racy.so": gcctest.File(t, "testdata/racy.c", "-O2", "-shared", "-fPIC"),
+		} {
+			var text []byte
+			if err == nil {
+				text, err = os.ReadFile(file)
+			}
+			if err == nil {
+				err = os.WriteFile(filepath.Join(compiled.folder, name), text, 0o755)
+			}
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -107,7 +114,7 @@ func firstDifference(a, b []string) int {
 }
 
 // expectEqualWindows runs a script on several machines with one store. From the second run on,
-// all windows must follow stored orders, to the same inputs, outputs and states.
+// all windows must follow stored orders, to the same inputs, outputs and states. Races are looked for in the first run alone.
 func expectEqualWindows(t *testing.T, script string, p windows.Parameters, runs int) (first *windows.Report, out string) {
 	t.Helper()
 	store := schedwindows.NewStore()
@@ -118,6 +125,7 @@ func expectEqualWindows(t *testing.T, script string, p windows.Parameters, runs 
 		}
 		if first == nil {
 			first, out = report, text
+			p.Hybrid = false
 			continue
 		}
 		if text != out {
@@ -160,6 +168,19 @@ func TestRaceShows(t *testing.T) {
 	}
 	if len(states) < 2 {
 		t.Error("the race has had the same result on all machines")
+	}
+}
+
+// With constraints on the races of the first run, all runs have its results.
+func TestHybridSchedulesOrderRaces(t *testing.T) {
+	p := poolParameters()
+	p.Hybrid = true
+	first, out := expectEqualWindows(t, withPool(-3, "ASK ask 7000 4 12"), p, testsize.Pick(3, 5, len(machines)))
+	if out != "48 answers\nserver 0\n" {
+		t.Errorf("output %q", out)
+	}
+	if first.Races == 0 || first.Constraints == 0 {
+		t.Errorf("%d races, %d constraints", first.Races, first.Constraints)
 	}
 }
 
@@ -285,6 +306,107 @@ kill -TERM $server
 wait $server
 echo server $?
 `
+
+// preloaded is the script of a server with testdata/racy.c preloaded.
+func preloaded(rules, script string) string {
+	return strings.Replace(script, "\n"+rules+" -", "\nLD_PRELOAD=/pool/racy.so "+rules+" -", 1)
+}
+
+// TestRacesInServers has an injected race in each server: the results differ with the orders of turns and atomic
+// instructions alone, and with constraints on the races of the first run they do not. In the large size there are at least
+// 200 full windows of each server.
+func TestRacesInServers(t *testing.T) {
+	testsize.SkipQuick(t)
+	for _, s := range servers {
+		t.Run(s.rules, func(t *testing.T) {
+			if _, err := os.Stat(s.needs); err != nil {
+				t.Skipf("%s is not installed: internal/setup/packages.sh servers installs it", filepath.Base(s.needs))
+			}
+			rules, err := windows.LoadRules(s.rules)
+			if err != nil {
+				t.Fatal(err)
+			}
+			rounds := testsize.Pick(20, 20, 202)
+			script := preloaded(s.rules, strings.NewReplacer("ROUNDS", fmt.Sprint(rounds), "REQUESTS", fmt.Sprint(8*rounds)).Replace(s.script))
+			p := windows.Parameters{Rules: rules, Size: 8, Atomics: true}
+			states, store := map[string]bool{}, schedwindows.NewStore()
+			for at := range 3 {
+				_, report, _ := runWindows(t, t.Context(), script, p, store, at)
+				states[strings.Join(comparable(report), "")] = true
+			}
+			if len(states) < 2 {
+				t.Error("without constraints the race does not show")
+			}
+			p.Hybrid = true
+			first, _ := expectEqualWindows(t, script, p, testsize.Pick(2, 3, len(machines)))
+			if first.Full < rounds-2 || first.Constraints == 0 {
+				t.Errorf("%d full windows, %d constraints", first.Full, first.Constraints)
+			}
+		})
+	}
+}
+
+// freshScript has eight clients of memcached, one after the other: they set their keys to random values, get them and look
+// whether these are the values, and at times ask for something else.
+const freshScript = `
+cat > /tmp/load.pl << 'END'
+use IO::Socket::INET;
+my @s = map { IO::Socket::INET->new("127.0.0.1:11211") or die } 1 .. 8;
+my ($right, %v, $x) = (0, (), $ARGV[1]);
+for my $r (1 .. $ARGV[0]) {
+	my @want;
+	for my $i (0 .. 7) {
+		my $ask;
+		$x = ($x * 1103515245 + 12345) % 2147483648;
+		if ($r % 16 == 3) {
+			($ask, $want[$i]) = ("get none$x\r\n", "END\r\n");
+		} elsif ($r % 4 == 1) {
+			$v{$i} = "value of some bytes " . sprintf("%08d", $x % 100000000);
+			($ask, $want[$i]) = ("set key$i 0 0 28\r\n$v{$i}\r\n", "STORED\r\n");
+		} else {
+			($ask, $want[$i]) = ("get key$i\r\n", "VALUE key$i 0 28\r\n$v{$i}\r\nEND\r\n");
+		}
+		syswrite($s[$i], $ask);
+		my $b = "";
+		while (length($b) < length($want[$i])) { sysread($s[$i], my $c, 4096) or last; $b .= $c }
+		$right++ if $b eq $want[$i];
+	}
+}
+print "right $right\n";
+END
+memcached -u nobody -l 127.0.0.1 -t 4 -o no_lru_maintainer,no_lru_crawler &
+server=$!
+sleep 0.1
+perl /tmp/load.pl ROUNDS 1
+kill $server
+wait $server
+echo server $?
+`
+
+// TestPreconditionsAreSound has requests with new bytes: those that preconditions admit follow the schedules to the right
+// replies, and the others are counted and have the right replies, too. In the large size 10,000 requests are admitted.
+func TestPreconditionsAreSound(t *testing.T) {
+	testsize.SkipQuick(t)
+	if _, err := os.Stat("/usr/bin/memcached"); err != nil {
+		t.Skip("memcached is not installed: internal/setup/packages.sh servers installs it")
+	}
+	rules, err := windows.LoadRules("memcached")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rounds := testsize.Pick(14, 14, 1500)
+	p := windows.Parameters{Rules: rules, Size: 1, Atomics: true, Preconditions: true, NoStates: true}
+	_, report, out := runWindows(t, t.Context(), strings.Replace(freshScript, "ROUNDS", fmt.Sprint(rounds), 1), p, schedwindows.NewStore(), 0)
+	if want := fmt.Sprintf("right %d\nserver 0\n", 8*rounds); out != want {
+		t.Errorf("output %q, want %q", out, want)
+	}
+	if report.Admitted == 0 || report.Followed != report.Admitted {
+		t.Errorf("%d windows were admitted, %d have followed their schedules", report.Admitted, report.Followed)
+	}
+	if report.Refused == 0 || report.Preconditions.Computed == 0 || report.Preconditions.Unknown > 0 {
+		t.Errorf("%d windows were refused, preconditions: %+v", report.Refused, report.Preconditions)
+	}
+}
 
 // TestServers has at least 200 full windows of each server in the large size.
 func TestServers(t *testing.T) {

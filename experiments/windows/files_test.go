@@ -51,9 +51,15 @@ func TestRulesOfFiles(t *testing.T) {
 func TestOrdersOfFiles(t *testing.T) {
 	s := windows.NewStore()
 	s.Seed, s.Cores = 7, 3
-	s.Add(5, []windows.Point{{Thread: "1", Kind: sched.AtEnter, What: 9}, {Thread: "1.2", Kind: sched.AtWake}})
-	s.Add(6, nil)
-	s.Add(5, []windows.Point{{Thread: "1", Kind: sched.AtCall, What: 232}})
+	s.Add(5, windows.Schedule{Turns: []windows.Point{{Thread: "1", Kind: sched.AtEnter, What: 9}, {Thread: "1.2", Kind: sched.AtWake}}})
+	s.Add(6, windows.Schedule{})
+	s.Add(5, windows.Schedule{
+		Turns: []windows.Point{{Thread: "1", Kind: sched.AtCall, What: 232}},
+		Constraints: []windows.Constraint{{
+			First:  windows.Place{Thread: "1", Cuts: 3, PC: 0x4010a0, Occurrence: 2},
+			Second: windows.Place{Thread: "1.2"},
+		}},
+	})
 	path := filepath.Join(t.TempDir(), "orders")
 	if err := SaveStore(path, s); err != nil {
 		t.Fatal(err)

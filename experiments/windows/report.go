@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/heddle-dmt/heddle/analyses/bytesets"
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/sched/windows"
 )
@@ -21,6 +22,14 @@ type Parameters struct {
 	Bubble uint64
 	// Atomics orders atomic instructions, too.
 	Atomics bool
+	// Hybrid has the run examined for races, and those of each window ordered by constraints of its schedule.
+	// Constraints of stored schedules are followed without.
+	Hybrid bool
+	// Preconditions has schedules followed by windows with other bytes, too, as far as these cannot change the order of turns.
+	// Stored ones are used without.
+	Preconditions bool
+	// Reuse is how stored schedules are used; empty: windows.Online.
+	Reuse windows.Reuse
 	// NoStates leaves out the digests of the server's state.
 	NoStates bool
 }
@@ -33,6 +42,53 @@ func (p Parameters) timeout() time.Duration {
 		return DefaultTimeout
 	}
 	return p.Timeout
+}
+
+func (p Parameters) reuse() windows.Reuse {
+	if p.Reuse == "" {
+		return windows.Online
+	}
+	return p.Reuse
+}
+
+// preconditions counts the preconditions that were computed in a run.
+type preconditions struct {
+	// Computed counts the windows whose requests were followed, and Unknown those of them without a precondition, as
+	// something was read that is not known. Terms is the number of conditions of the others, and FreeBytes,
+	// LimitedBytes and FixedBytes are the numbers of bytes that may have any value, some, and the recorded one.
+	Computed     int `json:"computed"`
+	Unknown      int `json:"unknown"`
+	Terms        int `json:"terms"`
+	FreeBytes    int `json:"free_bytes"`
+	LimitedBytes int `json:"limited_bytes"`
+	FixedBytes   int `json:"fixed_bytes"`
+	// HiddenBytes are the bytes of memory that the preconditions are about.
+	HiddenBytes int `json:"hidden_bytes"`
+}
+
+// noteFollowed counts the preconditions of a window.
+func (p *preconditions) noteFollowed(q *requestFollower, o *windows.Precondition) {
+	p.Computed++
+	if o.Patterns == nil {
+		p.Unknown++
+		return
+	}
+	p.Terms += q.terms
+	for i := range o.Hidden {
+		p.HiddenBytes += len(o.Hidden[i].Pattern)
+	}
+	for _, list := range o.Patterns {
+		for _, v := range list {
+			switch set := bytesets.Set(v); set.Len() {
+			case 1:
+				p.FixedBytes++
+			case 256:
+				p.FreeBytes++
+			default:
+				p.LimitedBytes++
+			}
+		}
+	}
 }
 
 // Report is the windows of a run that is over.
@@ -72,6 +128,28 @@ type Report struct {
 	Spun     int `json:"spun"`
 	Stored   int `json:"stored"`
 	Keys     int `json:"keys"`
+	// Races counts races that the turns left unordered, if they were looked for. Constraints are those of the stored
+	// schedules, and Added is the number of those that the run has added. Enforced, Stalled and Missed are sums over
+	// the windows (windows.Order).
+	Races       int `json:"races"`
+	Constraints int `json:"constraints"`
+	Added       int `json:"added"`
+	Enforced    int `json:"enforced"`
+	Stalled     int `json:"stalled"`
+	Missed      int `json:"missed"`
+	// Exact counts the windows with requests that had a stored schedule for the same input, Admitted those that
+	// the precondition of a schedule for another one admitted, Followed those of them that had the schedule's turns, and
+	// Refused the windows with requests that no schedule admitted.
+	Exact    int `json:"exact"`
+	Admitted int `json:"admitted"`
+	Followed int `json:"followed"`
+	Refused  int `json:"refused"`
+	// Preconditions are those that were computed.
+	Preconditions preconditions `json:"preconditions"`
+	// Hidden is the memory that has kept windows from following schedules whose preconditions on the requests they
+	// satisfied, and Registers the number of windows that registers have.
+	Hidden    []Hidden `json:"hidden,omitempty"`
+	Registers int      `json:"registers,omitempty"`
 	// List has all windows.
 	List []windows.Window `json:"list"`
 }
@@ -134,6 +212,30 @@ func (d *Driver) Report() *Report {
 		}
 		r.Left += w.Left
 		r.Spun += w.Spun
+		r.Added += w.Added
+		r.Enforced += w.Enforced
+		r.Stalled += w.Stalled
+		r.Missed += w.Missed
+		switch {
+		case w.Requests == 0:
+		case w.Exact > 0:
+			r.Exact++
+		case w.Admitted > 0:
+			r.Admitted++
+			if w.Reused {
+				r.Followed++
+			}
+		default:
+			r.Refused++
+		}
+	}
+	r.Preconditions, r.Hidden, r.Registers = d.preconditions, d.hidden.list(), d.hidden.registers
+	r.Races = d.found
+	for _, o := range d.store.All() {
+		r.Constraints += len(o.Constraints)
+	}
+	if d.races != nil {
+		d.races.close()
 	}
 	if r.Requests > 0 {
 		r.Waited = waited / arch.Cycles(r.Requests)
@@ -146,6 +248,13 @@ func (d *Driver) Report() *Report {
 
 // String is the report as a sentence.
 func (r *Report) String() string {
-	return fmt.Sprintf("windows: %d (%d full, %d partial), requests: %d, of which each waited %d cycles on average; orders: %d recorded, %d reused, %d left",
+	text := fmt.Sprintf("windows: %d (%d full, %d partial), requests: %d, of which each waited %d cycles on average; orders: %d recorded, %d reused, %d left",
 		r.Windows, r.Full, r.Partial, r.Requests, r.Waited, r.Recorded, r.Reused, r.Left)
+	if r.Constraints > 0 || r.Races > 0 {
+		text += fmt.Sprintf("; races: %d, constraints: %d stored, %d enforced, %d missed", r.Races, r.Constraints, r.Enforced, r.Missed)
+	}
+	if r.Admitted > 0 || r.Preconditions.Computed > 0 {
+		text += fmt.Sprintf("; preconditions: %d windows admitted, %d of which have followed, %d refused", r.Admitted, r.Followed, r.Refused)
+	}
+	return text
 }

@@ -25,6 +25,7 @@ type Gate struct {
 	last        uint64
 	ordinals    map[int32]uint64 // of clients' processes
 	changes     uint64
+	latest      *Gated // that the service has read
 }
 
 // Gated is a connection through the gate, as the service's side has it.
@@ -87,6 +88,9 @@ func (st *Stack) Gate() *Gate { return st.gate }
 // Connections lists the connections that the service has not closed, in the order in which they
 // were made. The list is valid until the service runs.
 func (g *Gate) Connections() []*Gated { return g.connections }
+
+// LatestRead is the connection that the service has read last, or nil.
+func (g *Gate) LatestRead() *Gated { return g.latest }
 
 // Changes counts the inputs that the gate was given.
 func (g *Gate) Changes() uint64 { return g.changes }
@@ -153,6 +157,9 @@ func (x *Gated) Held() Held { return Held{x.listener != nil, len(x.bytes), x.end
 // Digests return the hashes of all bytes that were sent to the service, admitted or not, and of
 // all that it has sent.
 func (x *Gated) Digests() (input, replies uint64) { return x.input.Sum64(), x.replies.Sum64() }
+
+// HeldBytes are the bytes that are held. They are valid until the connection is admitted.
+func (x *Gated) HeldBytes() []byte { return x.bytes }
 
 // Unread is the number of bytes that were admitted and that the service has not read.
 func (x *Gated) Unread() int { return x.socket.recvBytes }
@@ -224,7 +231,10 @@ func (s *Socket) sendEndThroughGate() {
 	}
 }
 
-func (x *Gated) noteRead(n int) { x.Read += uint64(max(n, 0)) }
+func (x *Gated) noteRead(n int) {
+	x.Read += uint64(max(n, 0))
+	x.gate.latest = x
+}
 
 func (x *Gated) noteWritten(b []byte) {
 	x.Written += uint64(len(b))

@@ -1,6 +1,8 @@
 package machine
 
 import (
+	"slices"
+
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/emu/mem"
 	"github.com/heddle-dmt/heddle/guest/kernel"
@@ -62,6 +64,12 @@ func (m *Machine) SetController(c sched.Controller) { m.state.control.setControl
 
 // Gate is where the controller of the run holds threads.
 func (m *Machine) Gate() *sched.Gate { return &m.state.control.gate }
+
+// SetControlAddresses replaces the addresses at which the controller is asked (sched.Needs.Addresses).
+func (m *Machine) SetControlAddresses(list []arch.Addr) {
+	m.state.control.needs.Addresses = list
+	m.state.control.recognizer.StopAlso(slices.Concat(m.breakpoints, list))
+}
 
 // ApplyVerdict carries out the decisions of the controller outside of a quantum.
 func (m *Machine) ApplyVerdict() { m.applyVerdict(arch.NoThread, arch.NoCore, arch.Stop{}) }

@@ -352,6 +352,12 @@ func (r *Recognizer) forgetReturns(start, end arch.Addr) {
 	}
 }
 
+// StopAlso replaces Config.Breakpoints in a run that has begun.
+func (r *Recognizer) StopAlso(at []arch.Addr) {
+	r.host.others = at
+	r.setBreakpoints()
+}
+
 // setBreakpoints sets the breakpoints that are needed now.
 func (r *Recognizer) setBreakpoints() {
 	r.host.armed++

@@ -2,6 +2,7 @@ package windows
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/heddle-dmt/heddle/emu/arch"
@@ -34,9 +35,23 @@ type Order struct {
 	Schedule int  `json:"schedule"`
 	Reused   bool `json:"reused"`
 	Left     int  `json:"left,omitempty"`
+	// Why says where the threads could not follow the first of them.
+	Why string `json:"why,omitempty"`
 	// Spun counts the operations that waited in a loop and gave their turn away: what follows them
 	// is not determined by the order.
 	Spun int `json:"spun,omitempty"`
+	// Exact and Admitted are the numbers of stored schedules that the window could follow: schedules for the same input, and
+	// others whose preconditions admit it.
+	Exact    int `json:"exact,omitempty"`
+	Admitted int `json:"admitted,omitempty"`
+	// Constraints is the number of constraints that the schedule has, and Added how many this window has
+	// added. Enforced counts the followed ones, Stalled the waits for them, and Missed the ones whose
+	// instructions were not reached, or not in their order.
+	Constraints int `json:"constraints,omitempty"`
+	Added       int `json:"added,omitempty"`
+	Enforced    int `json:"enforced,omitempty"`
+	Stalled     int `json:"stalled,omitempty"`
+	Missed      int `json:"missed,omitempty"`
 }
 
 // threadState is the state of a thread with regard to turns.
@@ -47,6 +62,7 @@ const (
 	asking                     // it is held until it has a turn
 	acting                     // it has the turn
 	away                       // it waits in the kernel
+	stalled                    // it is held until the first instruction of a constraint was executed
 )
 
 // serverThread is a thread of the server.
@@ -57,6 +73,12 @@ type serverThread struct {
 	depth   int   // operations and calls that it is in
 	private bool  // its system call needs no turn
 	loose   bool  // it gave its turn away in a loop
+
+	name     string
+	cuts     int
+	arrivals arrivals
+	awaits   int         // the constraint that it is stalled for
+	resumed  threadState // when it is not stalled any more
 }
 
 // Controller serializes the server's operations and system calls, in a total order: in the order of
@@ -65,6 +87,8 @@ type serverThread struct {
 // checks again, in its turn, whether its wait is over.
 type Controller struct {
 	sched.Pass
+	// Cut, if it is not nil, is called when a segment of a thread begins (Place).
+	Cut     func(id arch.ThreadID, name string)
 	members Members
 	costs   sched.Costs
 	threads map[arch.ThreadID]*serverThread
@@ -76,38 +100,57 @@ type Controller struct {
 	alone   bool            // others than the server's threads are held
 	others  []arch.ThreadID // that are held
 
-	key       uint64
+	reuse     Reuse
+	admission Admission
 	candidate []int // stored orders that begin as this window has, the first one is followed
 	order     []Point
 	result    Order
 	clock     uint64
+	set       constraintSet
 }
 
 // NewController makes the controller of a run that has not begun. Atomics makes atomic instructions
 // outside of operations turns as well.
-func NewController(store *Store, costs sched.Costs, members Members, atomics bool) *Controller {
-	c := &Controller{members: members, costs: costs, threads: map[arch.ThreadID]*serverThread{}, store: store, atomics: atomics}
-	c.Begin(0)
+func NewController(store *Store, costs sched.Costs, members Members, atomics bool, reuse Reuse) *Controller {
+	c := &Controller{members: members, costs: costs, threads: map[arch.ThreadID]*serverThread{}, store: store, atomics: atomics, reuse: reuse}
+	c.Begin(Admission{})
 	return c
 }
 
-// Begin begins a window. Windows of one key are given the same input in the same state.
-func (c *Controller) Begin(key uint64) {
-	c.key, c.order, c.result = key, nil, Order{}
-	c.candidate = slices.Clone(c.store.find(key))
+// Begin begins a window.
+func (c *Controller) Begin(a Admission) {
+	c.admission, c.order, c.result, c.candidate = a, nil, Order{}, nil
+	if c.reuse != Off {
+		list, exact := c.store.find(&a)
+		c.result.Exact, c.result.Admitted = exact, len(list)-exact
+		if c.reuse == Online {
+			c.candidate = list
+		}
+	}
+	for _, t := range c.threads {
+		t.cuts, t.arrivals = 0, arrivals{}
+	}
+	c.follow()
 }
 
-// End ends a window and returns how it was ordered.
-func (c *Controller) End() Order {
+// Follows reports whether the window has a stored schedule.
+func (c *Controller) Follows() bool { return len(c.candidate) > 0 }
+
+// End ends a window and returns how it was ordered. Found are constraints on the races that were found in it; a
+// schedule that it has followed gets the ones that it lacks. Precondition is that of the window's schedule,
+// if it is a new one.
+func (c *Controller) End(found []Constraint, precondition Precondition) Order {
 	r := c.result
 	r.Turns = len(c.order)
-	if len(c.candidate) > 0 && len(c.store.orders[c.candidate[0]]) == len(c.order) {
+	if len(c.candidate) > 0 && len(c.store.schedules[c.candidate[0]].Turns) == len(c.order) {
 		r.Schedule, r.Reused = c.candidate[0], true
-		return r
+	} else {
+		// The threads have all come to wait before the stored order ended, or it had no end.
+		r.Left += len(c.candidate)
+		r.Schedule, r.Reused = c.store.Add(c.admission.Key, Schedule{Exact: c.admission.Exact, Precondition: precondition, Turns: c.order})
 	}
-	// The threads have all come to wait before the stored order ended, or it had no end.
-	r.Left += len(c.candidate)
-	r.Schedule, r.Reused = c.store.Add(c.key, c.order)
+	r.Added = c.store.constrain(r.Schedule, found)
+	r.Constraints = len(c.store.schedules[r.Schedule].Constraints)
 	return r
 }
 
@@ -137,7 +180,7 @@ func (c *Controller) Clock() uint64 { return c.clock }
 
 // Needs implements sched.Controller.
 func (c *Controller) Needs() sched.Needs {
-	return sched.Needs{Creations: true, MayRun: true, SchedulePoints: true, WholeOperations: true, Atomics: c.atomics}
+	return sched.Needs{Creations: true, MayRun: true, SchedulePoints: true, WholeOperations: true, Stops: true, Atomics: c.atomics}
 }
 
 func (c *Controller) threadOf(id arch.ThreadID) *serverThread {
@@ -174,6 +217,7 @@ func (c *Controller) Ask(g *sched.Gate, v *sched.SyncPoint) bool {
 	if t == nil {
 		return true
 	}
+	t.name = v.Name
 	p := Point{Thread: v.Name, Kind: v.Kind}
 	switch v.Kind {
 	case sched.AtStart:
@@ -195,6 +239,11 @@ func (c *Controller) Ask(g *sched.Gate, v *sched.SyncPoint) bool {
 		p.What = v.Call.Number
 	case sched.AtReturn:
 		c.leave(g, t)
+		return true
+	case sched.AtAddress:
+		return c.arrive(g, t, v)
+	case sched.AtInstruction:
+		c.cross(g, t, v.PC)
 		return true
 	default:
 		return true
@@ -225,8 +274,13 @@ func (c *Controller) isNext(t *serverThread) bool {
 	if len(c.candidate) == 0 {
 		return len(c.queue) == 0 || c.queue[0] == t
 	}
-	order := c.store.orders[c.candidate[0]]
-	return len(c.order) < len(order) && order[len(c.order)] == t.point
+	return c.isItsTurn(t) && c.awaited(t, t.cuts+1, 0, 0) < 0
+}
+
+// isItsTurn reports whether the stored order has the point of a thread next.
+func (c *Controller) isItsTurn(t *serverThread) bool {
+	turns := c.store.schedules[c.candidate[0]].Turns
+	return len(c.order) < len(turns) && turns[len(c.order)] == t.point
 }
 
 // grant gives a thread its turn. A thread that starts has it for no time.
@@ -234,6 +288,7 @@ func (c *Controller) grant(g *sched.Gate, t *serverThread) {
 	c.order = append(c.order, t.point)
 	c.clock++
 	g.Charge(c.costs.Sync)
+	c.cut(g, t)
 	if t.point.Kind == sched.AtStart {
 		t.state = running
 		return
@@ -248,19 +303,24 @@ func (c *Controller) grant(g *sched.Gate, t *serverThread) {
 
 // grantNext gives turns to threads that ask, as long as no thread has one.
 func (c *Controller) grantNext(g *sched.Gate) {
-	for c.busy == nil && len(c.queue) > 0 {
-		at := slices.IndexFunc(c.queue, c.isNext)
-		if at < 0 {
-			if !c.isStuck() || len(c.candidate) == 0 {
-				return
-			}
-			c.leaveOrder()
+	for {
+		if at := slices.IndexFunc(c.queue, c.isNext); c.busy == nil && at >= 0 {
+			t := c.queue[at]
+			c.queue = slices.Delete(c.queue, at, at+1)
+			c.grant(g, t)
+			g.Release(t.id, c.costs.Sync+c.costs.SpinCheck)
 			continue
 		}
-		t := c.queue[at]
-		c.queue = slices.Delete(c.queue, at, at+1)
-		c.grant(g, t)
-		g.Release(t.id, c.costs.Sync+c.costs.SpinCheck)
+		if !c.isStuck() || c.releaseStalled(g) {
+			return
+		}
+		if c.releaseTurn(g) {
+			continue
+		}
+		if len(c.queue) == 0 || len(c.candidate) == 0 {
+			return
+		}
+		c.leaveOrder()
 	}
 }
 
@@ -279,10 +339,27 @@ func (c *Controller) isStuck() bool {
 func (c *Controller) leaveOrder() {
 	c.result.Left++
 	n := len(c.order)
+	if c.result.Why == "" {
+		c.result.Why = c.mismatch()
+	}
 	c.candidate = slices.DeleteFunc(c.candidate[1:], func(i int) bool {
-		o := c.store.orders[i]
+		o := c.store.schedules[i].Turns
 		return len(o) < n || !slices.Equal(o[:n], c.order)
 	})
+	c.follow()
+}
+
+// mismatch describes what the stored order has next, and what the threads ask for.
+func (c *Controller) mismatch() string {
+	n, next := len(c.order), "its end"
+	if turns := c.store.schedules[c.candidate[0]].Turns; n < len(turns) {
+		next = turns[n].String()
+	}
+	text := fmt.Sprintf("after %d turns schedule %d has %s, and there are", n, c.candidate[0], next)
+	for _, t := range c.queue {
+		text += " (" + t.point.String() + ")"
+	}
+	return text
 }
 
 // leave leaves an operation or call, and gives the turn away if it was the outermost.
@@ -306,6 +383,7 @@ func (c *Controller) passTurn(g *sched.Gate, t *serverThread, to threadState) {
 		return
 	}
 	c.busy, t.state = nil, to
+	c.cut(g, t)
 	c.grantNext(g)
 }
 
@@ -340,6 +418,7 @@ func (c *Controller) Exited(g *sched.Gate, id arch.ThreadID) {
 	if t == nil {
 		return
 	}
+	c.postUpTo(g, t, math.MaxInt)
 	delete(c.threads, id)
 	c.queue = slices.DeleteFunc(c.queue, func(o *serverThread) bool { return o == t })
 	c.passTurn(g, t, away)

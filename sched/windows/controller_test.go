@@ -23,8 +23,8 @@ type player struct {
 }
 
 func newPlayer(t *testing.T, s *Store) *player {
-	p := &player{t: t, c: NewController(s, sched.Costs{}, members{}, true)}
-	p.c.Begin(1)
+	p := &player{t: t, c: NewController(s, sched.Costs{}, members{}, true, Online)}
+	p.c.Begin(Admission{Key: 1})
 	return p
 }
 
@@ -84,7 +84,7 @@ func record(t *testing.T, s *Store) *player {
 func TestOrderOfArrivalIsRecordedAndFollowed(t *testing.T) {
 	s := NewStore()
 	p := record(t, s)
-	if r := p.c.End(); r.Turns != 2 || r.Reused || r.Left != 0 {
+	if r := p.c.End(nil, Precondition{}); r.Turns != 2 || r.Reused || r.Left != 0 {
 		t.Fatalf("recorded %+v", r)
 	}
 	p = newPlayer(t, s)
@@ -97,7 +97,7 @@ func TestOrderOfArrivalIsRecordedAndFollowed(t *testing.T) {
 	p.leave(2)
 	p.c.Blocked(&p.g, 1, false)
 	p.c.Blocked(&p.g, 2, false)
-	if r := p.c.End(); r.Turns != 2 || !r.Reused || r.Left != 0 || s.Len() != 1 {
+	if r := p.c.End(nil, Precondition{}); r.Turns != 2 || !r.Reused || r.Left != 0 || s.Len() != 1 {
 		t.Fatalf("followed %+v, %d orders", r, s.Len())
 	}
 }
@@ -106,7 +106,7 @@ func TestOrderOfArrivalIsRecordedAndFollowed(t *testing.T) {
 // stored as another order of the same key, which a third window follows.
 func TestOrderIsLeftAndAnotherStored(t *testing.T) {
 	s := NewStore()
-	record(t, s).c.End()
+	record(t, s).c.End(nil, Precondition{})
 	for round := range 2 {
 		p := newPlayer(t, s)
 		p.c.threadOf(1)
@@ -116,7 +116,7 @@ func TestOrderIsLeftAndAnotherStored(t *testing.T) {
 		p.expectReleased(2)
 		p.leave(2)
 		p.c.Blocked(&p.g, 2, false)
-		if r := p.c.End(); r.Left != 1 || r.Reused != (round == 1) || s.Len() != 2 {
+		if r := p.c.End(nil, Precondition{}); r.Left != 1 || r.Reused != (round == 1) || s.Len() != 2 {
 			t.Errorf("round %d: %+v, %d orders", round, r, s.Len())
 		}
 	}
@@ -124,12 +124,12 @@ func TestOrderIsLeftAndAnotherStored(t *testing.T) {
 
 func TestShorterWindowIsAnotherOrder(t *testing.T) {
 	s := NewStore()
-	record(t, s).c.End()
+	record(t, s).c.End(nil, Precondition{})
 	p := newPlayer(t, s)
 	p.expect("1 locks", p.enter(1, lock), true)
 	p.leave(1)
 	p.c.Blocked(&p.g, 1, false)
-	if r := p.c.End(); r.Turns != 1 || r.Reused || r.Left != 1 {
+	if r := p.c.End(nil, Precondition{}); r.Turns != 1 || r.Reused || r.Left != 1 {
 		t.Errorf("%+v", r)
 	}
 }
@@ -144,7 +144,7 @@ func TestWaitInAnOperationPassesTheTurn(t *testing.T) {
 	p.leave(2)
 	p.expectReleased(1)
 	p.leave(1)
-	if r := p.c.End(); r.Turns != 3 {
+	if r := p.c.End(nil, Precondition{}); r.Turns != 3 {
 		t.Errorf("%d turns, want 3: wait, signal, wake", r.Turns)
 	}
 }
@@ -158,7 +158,7 @@ func TestSpinningOperationGivesItsTurnAway(t *testing.T) {
 	p.leave(2)
 	p.leave(1)
 	p.expect("1 locks again", p.enter(1, lock), true)
-	if r := p.c.End(); r.Spun != 1 {
+	if r := p.c.End(nil, Precondition{}); r.Spun != 1 {
 		t.Errorf("%+v", r)
 	}
 }

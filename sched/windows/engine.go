@@ -119,9 +119,9 @@ type World interface {
 	OpenCalls() int
 	// LogicalClock counts the server's synchronization operations and system calls.
 	LogicalClock() uint64
-	// Beginning is called before a window begins, with a hash of the input that it will be given;
-	// Closing when it has ended. Closing fills in the rest of the window's fields.
-	Beginning(inputs uint64)
+	// Beginning is called before a window begins, with hashes of the input that it will be given, without and with
+	// its content, and the connections that have it; Closing when it has ended. Closing fills in the rest of the window's fields.
+	Beginning(shape, input uint64, of []*Connection)
 	// Force ends what holds other threads and signals back until the end of the window.
 	Force()
 	Closing(w *Window)
@@ -455,15 +455,21 @@ func (e *Engine) begin(cause Cause, list []*Connection) {
 	if ticks && cause == Timer {
 		server = max(w.ServerNow(), deadline)
 	}
-	h := xxh3.New()
+	h, shape := xxh3.New(), xxh3.New()
 	hashWords(h, uint64(len(cause)))
+	hashWords(shape, uint64(len(cause)))
 	for _, c := range chosen {
 		hashWords(h, uint64(c.Client), c.Ordinal, c.Inputs, uint64(c.HeldBytes), flags(c.HoldsConnection, c.HoldsEnd))
+		hashWords(shape, uint64(c.HeldBytes), flags(c.HoldsConnection, c.HoldsEnd))
+		if !c.HoldsConnection {
+			hashWords(shape, uint64(c.Client), c.Ordinal)
+		}
 	}
 	hashWords(h, flags(ticks && deadline <= server))
+	hashWords(shape, flags(ticks && deadline <= server))
 	sum := h.Sum64()
 	e.current.Input = HexText(sum)
-	w.Beginning(sum)
+	w.Beginning(shape.Sum64(), sum, chosen)
 	e.limit = server + e.options.TimeoutNS
 	w.FireTimers(server)
 	for _, c := range chosen {

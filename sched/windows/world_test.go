@@ -36,17 +36,17 @@ func newFakeWorld() *fakeWorld {
 	return &fakeWorld{act: map[arch.Cycles]func(){}, busy: map[uint64]int{}, silent: map[uint64]bool{}}
 }
 
-func (w *fakeWorld) IsBusy() bool                { return len(w.busy) > 0 || w.running > 0 || w.spins }
-func (w *fakeWorld) IsSettled() bool             { return !w.IsBusy() && w.clients == 0 }
-func (w *fakeWorld) Now() arch.Cycles            { return w.now }
-func (w *fakeWorld) Pass(to arch.Cycles)         { w.now = max(w.now, to) }
-func (w *fakeWorld) ServerNow() int64            { return w.server }
-func (w *fakeWorld) Cycles(ns int64) arch.Cycles { return arch.Cycles(ns) }
-func (w *fakeWorld) Changes() uint64             { return w.changes }
-func (w *fakeWorld) Connections() []*Connection  { return w.list }
-func (w *fakeWorld) OpenCalls() int              { return 0 }
-func (w *fakeWorld) LogicalClock() uint64        { return w.clock }
-func (w *fakeWorld) Beginning(uint64)            { w.beginning++ }
+func (w *fakeWorld) IsBusy() bool                            { return len(w.busy) > 0 || w.running > 0 || w.spins }
+func (w *fakeWorld) IsSettled() bool                         { return !w.IsBusy() && w.clients == 0 }
+func (w *fakeWorld) Now() arch.Cycles                        { return w.now }
+func (w *fakeWorld) Pass(to arch.Cycles)                     { w.now = max(w.now, to) }
+func (w *fakeWorld) ServerNow() int64                        { return w.server }
+func (w *fakeWorld) Cycles(ns int64) arch.Cycles             { return arch.Cycles(ns) }
+func (w *fakeWorld) Changes() uint64                         { return w.changes }
+func (w *fakeWorld) Connections() []*Connection              { return w.list }
+func (w *fakeWorld) OpenCalls() int                          { return 0 }
+func (w *fakeWorld) LogicalClock() uint64                    { return w.clock }
+func (w *fakeWorld) Beginning(uint64, uint64, []*Connection) { w.beginning++ }
 
 func (w *fakeWorld) Force() { w.forced++ }
 
