@@ -29,6 +29,7 @@ var measurements = []func(*setting) (result, error){
 	loggedAccesses("integers", "pbzip2 -p2", 1.6), loggedAccesses("reals", "fft of 2^20 points, two threads,", 2.2), directMemoryTrace, directTSO, directRaces,
 	reproduced("bbuf", 2), reproduced("racey1", 20), reproduced("racey2", 60), reproduced("racey3", 180),
 	solvedByZ3("bbuf", 52), solvedByZ3("sbuf", 1), solvedByZ3("pfscan", 1), solvedByZ3("pbzip2", 1), solvedByZ3("racey1", 267), symbolicTraces, branchesReproduced,
+	racesOfPbzip2, smallReproduction, memoized,
 }
 
 // timing is one run of a command.

@@ -123,7 +123,7 @@ func NewRunner(c machine.Config, o Options) (*Runner, error) {
 func (s *stage) buildMachine(c machine.Config, ram *mem.RAM, reads bool) error {
 	s.tap = &tap{}
 	c.Stdout, c.Stderr = stream{s.tap, 1}, stream{s.tap, 2}
-	m, err := machine.New(c, machine.WithMemory(ram), machine.WithAtomics(), machine.WithOneVisibleCore())
+	m, err := machine.New(c, machine.WithMemory(ram), machine.WithAtomics(), machine.WithOneVisibleCore(), machine.WithOperationsOfThreads())
 	if err != nil {
 		return err
 	}
@@ -357,7 +357,7 @@ func (r *Runner) RunThreadParallel(ctx context.Context, from *Checkpoint, o Epoc
 	r.live = x.End
 	x.End.idle = e.effortSpent() - e.since
 	x.Order = rec.Order(x.Failed != "" && x.Failed != failedDeadlock)
-	x.Order.Endless = e.hangs
+	x.Order.Endless = e.hangs || x.Failed == failedDeadlock
 	x.Cycles = m.Cluster().Makespan() - e.began
 	return x, nil
 }
