@@ -19,7 +19,7 @@ import (
 // with the recorded content of these inputs. All but Time are counted in units that do not depend on the host, so the
 // same run and the same budget give the same preconditions. 0 means no bound.
 type Budget struct {
-	// Run is the number of instructions of a run of which a schedule is made; of a longer one none is.
+	// Run is the number of instructions of a run of which a schedule is made; a longer one has none.
 	Run uint64
 	// Instructions is the number of instructions of a run that is followed on expressions; for a longer run all
 	// inputs are pinned.
