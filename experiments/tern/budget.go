@@ -40,7 +40,7 @@ type Budget struct {
 
 // DefaultBudget is that of heddle's commands.
 func DefaultBudget() Budget {
-	return Budget{Run: 300_000_000, Instructions: 100_000_000, Terms: 24_000_000, Slicing: 200_000_000, Operations: 1_000_000, Questions: 20_000}
+	return Budget{Run: 500_000_000, Instructions: 100_000_000, Terms: 24_000_000, Slicing: 200_000_000, Operations: 1_000_000, Questions: 20_000}
 }
 
 // errTimeUp ends a computation after Budget.Time.
