@@ -107,3 +107,31 @@ func TestLeftovers(t *testing.T) {
 		}
 	}
 }
+
+// parallelLoop has OpenMP's threads wait for each other a hundred times, and prints how they wait.
+const parallelLoop = `
+#include <stdio.h>
+#include <stdlib.h>
+int main(void) {
+  long sum = 0;
+  for (int r = 0; r < 100; r++) {
+    #pragma omp parallel for num_threads(4)
+    for (int i = 0; i < 4; i++) {
+      volatile int n = i == 0 ? 20000 : 1;
+      while (n > 0) n--;
+    }
+    sum += r;
+  }
+  printf("%ld %s\n", sum, getenv("OMP_WAIT_POLICY"));
+  return 0;
+}`
+
+// TestOpenMPWaitsInTheKernel: replicas of a program with OpenMP execute no loops of waiting threads, which have a
+// turn of the scheduler for each PAUSE, unless the environment asks for them.
+func TestOpenMPWaitsInTheKernel(t *testing.T) {
+	program := gcctest.C(t, parallelLoop, "-fopenmp", "-O1")
+	x := try(t, frost.DefaultOptions(), sched.Options{}, 1, program)
+	if x.Verdict != frost.Clean || x.stdout != "4950 passive\n" {
+		t.Errorf("%q: %s", x.stdout, x.text())
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/heddle-dmt/heddle/emu/arch"
@@ -103,6 +104,7 @@ func NewRunner(c machine.Config, o Options) (*Runner, error) {
 		return nil, err
 	}
 	c.CustomSync = append(append([]syncops.Custom(nil), c.CustomSync...), libraryFunctions()...)
+	c.Env = waitPassively(c.Env)
 	c.Control = dmt.Control{Policy: dmt.FCFS} // its place is taken in each epoch
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -117,6 +119,18 @@ func NewRunner(c machine.Config, o Options) (*Runner, error) {
 		return nil, err
 	}
 	return r, nil
+}
+
+// waitPassively has run-times of OpenMP wait in the kernel instead of in loops, unless the environment says how they wait: on
+// the one core of an epoch-parallel replica a loop waits for a thread that cannot run meanwhile.
+func waitPassively(env []string) []string {
+	for _, kv := range env {
+		switch name, _, _ := strings.Cut(kv, "="); name {
+		case "OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME":
+			return env
+		}
+	}
+	return append(slices.Clone(env), "OMP_WAIT_POLICY=passive")
 }
 
 // buildMachine makes the stage's machine.
