@@ -50,8 +50,29 @@ func (o *opaqueCall) hasStored(at uint64) bool {
 	return p != nil && p[at%pageSize/64]>>(at%64)&1 != 0
 }
 
+// mostPadding is the length of the longest gap between members of a structure.
+const mostPadding = 8
+
+// span is the addresses from one up to another.
+type span struct{ from, to uint64 }
+
+// storedFrom lists the bytes that the call has stored from an address on, up to a gap that is no padding.
+func (o *opaqueCall) storedFrom(from uint64) (list []span) {
+	for at, gap := from, 0; gap <= mostPadding; at++ {
+		switch {
+		case !o.hasStored(at):
+			gap++
+		case gap > 0 || len(list) == 0:
+			list, gap = append(list, span{at, at + 1}), 0
+		default:
+			list[len(list)-1].to++
+		}
+	}
+	return list
+}
+
 // setOpaqueResults makes symbols of the call's results: the return value and the bytes
-// stored from each pointer on.
+// stored from each pointer on, padding of structures left out.
 func (t *thread) setOpaqueResults(c *summarizedCall) {
 	o := c.opaque
 	if !o.touched {
@@ -60,14 +81,13 @@ func (t *thread) setOpaqueResults(c *summarizedCall) {
 	t.x.calls++
 	name := fmt.Sprintf("%s#%d", c.Function, t.x.calls)
 	for i, from := range o.pointers {
-		n := uint64(0)
-		for o.hasStored(from + n) {
-			n++
+		for _, r := range o.storedFrom(from) {
+			n := int(r.to - r.from)
+			// The values of the bytes are learnt when they are loaded.
+			in := &input{name: fmt.Sprintf("%s.%d", name, i+1), first: int(r.from - from), data: make([]byte, n), unknown: slices.Repeat([]bool{true}, n)}
+			t.x.opaque[in.name] = true
+			t.x.addInput(t.space, r.from, in)
 		}
-		// The values of the bytes are learnt when they are loaded.
-		in := &input{name: fmt.Sprintf("%s.%d", name, i+1), data: make([]byte, n), unknown: slices.Repeat([]bool{true}, int(n))}
-		t.x.opaque[in.name] = true
-		t.x.addInput(t.space, from, in)
 	}
 	t.x.opaque[name] = true
 	v, _ := t.registerTerm(vex.OffsetRAX, c.Bits/8)

@@ -74,7 +74,7 @@ movsb|movsq|stosd|lodsw|scasd|cmpsb|cmpsw|cmpsd|cmpsq|xlat|pushfq|movbe R, [M]|c
 addsd X, Y|subsd X, Y|mulsd X, Y|divsd X, Y|sqrtsd X, Y|minsd X, Y|maxsd X, Y|addss X, Y|subss X, Y|mulss X, Y|divss X, Y
 sqrtss X, Y|minss X, Y|maxss X, Y|addpd X, Y|subpd X, Y|mulpd X, Y|divpd X, Y|addps X, Y|subps X, Y|mulps X, Y|divps X, Y
 sqrtpd X, Y|sqrtps X, Y|minpd X, Y|maxps X, Y|ucomisd X, Y|comiss X, Y|cmpsd X, Y, 1|cmpss X, Y, 6|cmppd X, Y, 3|cmpps X, Y, 4
-cvtsi2sd X, R|cvtsi2ss X, D|cvttsd2si R, Y|cvttss2si D, Y|cvtsd2si D, Y|cvtss2sd X, Y|cvtsd2ss X, Y|cvtdq2pd X, Y|cvtdq2ps X, Y|cvttpd2dq X, Y|cvttps2dq X, Y|cvtps2pd X, Y|cvtpd2ps X, Y
+rcpps X, Y|rcpss X, Y|rsqrtps X, Y|rsqrtss X, Y|cvtsi2sd X, R|cvtsi2ss X, D|cvttsd2si R, Y|cvttss2si D, Y|cvtsd2si D, Y|cvtss2sd X, Y|cvtsd2ss X, Y|cvtdq2pd X, Y|cvtdq2ps X, Y|cvttpd2dq X, Y|cvttps2dq X, Y|cvtps2pd X, Y|cvtpd2ps X, Y
 movd X, D|movq R, X|movq X, R|movaps X, Y|movups X, [M]|movdqu [M], X|movsd X, [M]|movss X, Y|movhpd X, [M]|movlps [M], X|movmskpd D, X|movmskps D, X|pmovmskb D, X|movddup X, Y|movhlps X, Y|movlhps X, Y
 paddb X, Y|paddw X, Y|paddd X, Y|paddq X, Y|psubb X, Y|psubw X, Y|psubd X, Y|psubq X, Y|pmullw X, Y|pmulhw X, Y|pmulhuw X, Y|pmuludq X, Y|pmulld X, Y|pmaddwd X, Y|psadbw X, Y
 paddsb X, Y|paddusw X, Y|psubsw X, Y|psubusb X, Y|pavgb X, Y|pavgw X, Y|pminub X, Y|pmaxub X, Y|pminsw X, Y|pmaxsw X, Y|pminud X, Y|pmaxsd X, Y

@@ -1,6 +1,10 @@
 package vex
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/heddle-dmt/heddle/emu/floats"
+)
 
 // lanewiseOp makes an operation that is the same in each of count lanes of n bits.
 func lanewiseOp(n, count int, f func(x, y uint64) uint64) opFunc {
@@ -229,9 +233,18 @@ func addVectorFloatOps(named map[string]opFunc) {
 	named["Sqrt32F0x4"] = lowestLaneOp(32, same(squareRoot32))
 	named["Sqrt64Fx2"] = dropModeOperand(lanewiseOp(64, 2, same(squareRoot64)))
 	named["Sqrt32Fx4"] = dropModeOperand(lanewiseOp(32, 4, same(squareRoot32)))
+	named["RecipEst32F0x4"] = lowestLaneOp(32, same(estimate(floats.Reciprocal)))
+	named["RSqrtEst32F0x4"] = lowestLaneOp(32, same(estimate(floats.ReciprocalRoot)))
+	named["RecipEst32Fx4"] = lanewiseOp(32, 4, same(estimate(floats.Reciprocal)))
+	named["RSqrtEst32Fx4"] = lanewiseOp(32, 4, same(estimate(floats.ReciprocalRoot)))
 	addComparisons(named)
 	named["F32toI32Sx4"] = floatsToIntegers
 	named["I32StoF32x4"] = dropModeOperand(lanewiseOp(32, 4, func(x, _ uint64) uint64 { return resultBits32(float32(int32(x))) }))
+}
+
+// estimate makes a function of a lane of an approximation, which the engines compute by package floats, too.
+func estimate(f func(x uint32) uint32) func(x uint64) uint64 {
+	return func(x uint64) uint64 { return uint64(f(uint32(x))) }
 }
 
 // dropModeOperand removes the rounding mode, which libVEX sets to nearest here.

@@ -81,6 +81,7 @@ func addMemoizingFlags(flags *pflag.FlagSet, f *cacheFlags) {
 	f.budget = tern.DefaultBudget()
 	flags.StringSliceVar(&f.variables, "input-variable", nil, "`NAME` of a variable of the environment whose value is an input; others must be unchanged (repeatable)")
 	flags.DurationVar(&f.budget.Time, "time", 0, "after `DURATION` on the computation of preconditions use what was found, which depends on the host's speed; 0: no limit")
+	flags.Uint64Var(&f.budget.Run, "budget-run", f.budget.Run, "make no schedule of a run of more than `N` instructions")
 	flags.Uint64Var(&f.budget.Instructions, "budget-instructions", f.budget.Instructions, "for a run of more than `N` instructions all input must be as recorded")
 	flags.IntVar(&f.budget.Terms, "budget-terms", f.budget.Terms, "after `N` terms computed from input, how values depend on the argument or file that most depend on is not followed: it must be as recorded if the schedule depends on such values")
 	flags.Uint64Var(&f.budget.Slicing, "budget-slicing", f.budget.Slicing, "if finding the constraints that the schedule depends on takes more than `N` steps, all input must be as recorded")
@@ -89,7 +90,7 @@ func addMemoizingFlags(flags *pflag.FlagSet, f *cacheFlags) {
 }
 
 // memoizingFlags are the flags of addMemoizingFlags.
-var memoizingFlags = []string{"input-variable", "time", "budget-instructions", "budget-terms", "budget-slicing", "budget-operations", "budget-questions"}
+var memoizingFlags = []string{"input-variable", "time", "budget-run", "budget-instructions", "budget-terms", "budget-slicing", "budget-operations", "budget-questions"}
 
 func (f *cacheFlags) check(flags *pflag.FlagSet) error {
 	if f.dir == "" {

@@ -50,6 +50,16 @@ func TestDeadlocks(t *testing.T) {
 			header + `int main(void) { puts("lock"); fflush(stdout); pthread_mutex_lock(&a); return pthread_mutex_lock(&a); }`,
 			frost.Failed, "deadlock", "lock\n", machine.OutcomeDeadlock,
 		},
+		"a futex call outside of operations": {
+			header + `
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+static int word;
+static void *wait(void *unused) { syscall(SYS_futex, &word, FUTEX_WAIT, 0, 0); return unused; }
+int main(void) { pthread_t t; pthread_create(&t, 0, wait, 0); pthread_join(t, 0); }`,
+			frost.Failed, "deadlock", "", machine.OutcomeDeadlock,
+		},
 		"a condition that no thread signals": {
 			header + `
 static void *wait(void *unused) { pthread_mutex_lock(&a); pthread_cond_wait(&c, &a); return unused; }

@@ -117,7 +117,7 @@ func Make(ctx context.Context, path string, o Options) (*Schedule, error) {
 			return nil, err
 		}
 	}
-	made, order, err := m.makeSchedule()
+	made, order, err := m.makeSchedule(ctx)
 	if err != nil || o.SyncOnly {
 		return made, err
 	}
@@ -164,10 +164,10 @@ type scheduleMaker struct {
 
 // makeSchedule makes the schedule. Calls of allocators that race, or that make system calls which
 // would have a position elsewhere, become operations: then it is made anew.
-func (m *scheduleMaker) makeSchedule() (*Schedule, *hybrid.OrderBuilder, error) {
+func (m *scheduleMaker) makeSchedule(ctx context.Context) (*Schedule, *hybrid.OrderBuilder, error) {
 	operations := map[int]bool{}
 	for {
-		made, order, more, err := m.attemptOnce(operations)
+		made, order, more, err := m.attemptOnce(ctx, operations)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -181,7 +181,7 @@ func (m *scheduleMaker) makeSchedule() (*Schedule, *hybrid.OrderBuilder, error) 
 
 // attemptOnce makes the schedule in which the given calls of allocators are operations, and returns
 // which others should be.
-func (m *scheduleMaker) attemptOnce(operations map[int]bool) (made *Schedule, order *hybrid.OrderBuilder, more map[int]bool, err error) {
+func (m *scheduleMaker) attemptOnce(ctx context.Context, operations map[int]bool) (made *Schedule, order *hybrid.OrderBuilder, more map[int]bool, err error) {
 	rules := m.orderRules(m.free, m.heap)
 	rules.Allocations = operations
 	order = hybrid.NewOrderBuilder(rules)
@@ -201,7 +201,7 @@ func (m *scheduleMaker) attemptOnce(operations map[int]bool) (made *Schedule, or
 		return made, order, more, nil
 	}
 	maker := hybrid.NewConstraintFinder(s, marks, order.Process, m.Prune, m.Every)
-	if err := addMemory(m.r, order, maker, m.heap, m.Portable); err != nil {
+	if err := addMemory(ctx, m.r, order, maker, m.heap, m.Portable); err != nil {
 		return nil, nil, nil, err
 	}
 	s.Constraints, made.Counts = maker.Finish()

@@ -1,6 +1,8 @@
 package peregrine
 
 import (
+	"context"
+
 	"github.com/heddle-dmt/heddle/analyses/hybrid"
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/recorder/memtrace"
@@ -9,7 +11,7 @@ import (
 
 // UnorderedRaces finds the races of a recorded run that followed a portable schedule which
 // that does not order, as the constraints that would.
-func UnorderedRaces(path string, followed *event.Schedule) ([]event.Constraint, error) {
+func UnorderedRaces(ctx context.Context, path string, followed *event.Schedule) ([]event.Constraint, error) {
 	r, err := trace.Open(path)
 	if err != nil {
 		return nil, err
@@ -22,16 +24,19 @@ func UnorderedRaces(path string, followed *event.Schedule) ([]event.Constraint, 
 	}
 	s, marks := order.Finish()
 	maker := hybrid.NewAuditor(s, marks, order.Process, followed)
-	if err := addMemory(r, order, maker, allocators, true); err != nil {
+	if err := addMemory(ctx, r, order, maker, allocators, true); err != nil {
 		return nil, err
 	}
 	left, _ := maker.Finish()
 	return left, nil
 }
 
+// accessesPerCheck is the number of accesses after which it is looked whether the computation is to end.
+const accessesPerCheck = 1 << 20
+
 // addMemory passes all accesses of a trace to a ConstraintFinder, and the calls of allocators if
 // they matter: accesses within them do not count for a portable schedule.
-func addMemory(r *trace.Reader, o *hybrid.OrderBuilder, m *hybrid.ConstraintFinder, allocators, portable bool) error {
+func addMemory(ctx context.Context, r *trace.Reader, o *hybrid.OrderBuilder, m *hybrid.ConstraintFinder, allocators, portable bool) error {
 	if allocators {
 		calls, err := readAllocations(r, o)
 		if err != nil {
@@ -43,9 +48,13 @@ func addMemory(r *trace.Reader, o *hybrid.OrderBuilder, m *hybrid.ConstraintFind
 			m.WatchAllocations(calls)
 		}
 	}
+	count := 0
 	for e, err := range memtrace.Read(r, memtrace.Select{}) {
 		if err != nil {
 			return err
+		}
+		if count++; count%accessesPerCheck == 0 && ctx.Err() != nil {
+			return ctx.Err()
 		}
 		if n := o.Thread(e.Thread); n >= 0 {
 			m.AddMemory(n, e)

@@ -66,7 +66,7 @@ func TestNothingIsLeftUnordered(t *testing.T) {
 			loose := *m.Schedule
 			loose.Constraints = nil
 			for s, want := range map[*event.Schedule]bool{m.Schedule: false, &loose: true} {
-				left, err := peregrine.UnorderedRaces(file.Name(), s)
+				left, err := peregrine.UnorderedRaces(t.Context(), file.Name(), s)
 				if err != nil {
 					t.Fatal(err)
 				}

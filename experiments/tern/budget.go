@@ -19,6 +19,8 @@ import (
 // with the recorded content of these inputs. All but Time are counted in units that do not depend on the host, so the
 // same run and the same budget give the same preconditions. 0 means no bound.
 type Budget struct {
+	// Run is the number of instructions of a run of which a schedule is made; a longer one has none.
+	Run uint64
 	// Instructions is the number of instructions of a run that is followed on expressions; for a longer run all
 	// inputs are pinned.
 	Instructions uint64
@@ -38,7 +40,7 @@ type Budget struct {
 
 // DefaultBudget is that of heddle's commands.
 func DefaultBudget() Budget {
-	return Budget{Instructions: 100_000_000, Terms: 24_000_000, Slicing: 200_000_000, Operations: 1_000_000, Questions: 20_000}
+	return Budget{Run: 500_000_000, Instructions: 100_000_000, Terms: 24_000_000, Slicing: 200_000_000, Operations: 1_000_000, Questions: 20_000}
 }
 
 // errTimeUp ends a computation after Budget.Time.
@@ -92,6 +94,12 @@ var errSliceTooLong = errs.Define("preconditions-slicing-too-long",
 	"this run is not sliced: it takes too many steps",
 	"The program has too much code, or too many accesses that may be the same memory, for the budget of the computation.",
 	"Raise the budget (heddle run --budget-slicing), or record a shorter run.")
+
+// errRunTooLong is why no schedule is made after Budget.Run.
+var errRunTooLong = errs.Define("memoized-run-too-long",
+	"no schedule of {program} is made: its run has {instructions} instructions",
+	"Ordering the memory accesses of the run would take longer than the budget of the computation allows.",
+	"Raise the budget (heddle run --budget-run), or memoize a shorter run; heddle schedule record and compute have no budget.")
 
 // pinTerms returns the terms that inputs have their recorded contents.
 func (m *Schedule) pinTerms(p *symbolic.Pool, c *machine.Config, names []string) []*symbolic.Expr {

@@ -79,6 +79,19 @@ func TestBudgetPinsTheHeaviestInput(t *testing.T) {
 	}
 }
 
+// Of a run that is longer than the budget no schedule is made, and the sentence names the program.
+func TestBudgetOfTheRun(t *testing.T) {
+	bin, dir := gcctest.File(t, "testdata/sum.c", "-O2"), t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "one"), []byte("abandon"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	path := record(t, config(dir, bin, "2", "one"))
+	m, err := tern.Make(t.Context(), path, tern.Options{Budget: tern.Budget{Run: 1000}})
+	if m != nil || err == nil || !strings.Contains(err.Error(), bin) {
+		t.Errorf("%v, %v", m, err)
+	}
+}
+
 // The same budget gives the same preconditions, and a computation that its context ends gives none.
 func TestBudgetIsDeterministic(t *testing.T) {
 	bin, dir := gcctest.File(t, "testdata/sum.c", "-O2"), t.TempDir()

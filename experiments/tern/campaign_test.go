@@ -252,7 +252,7 @@ func unordered(t *testing.T, c machine.Config, m *tern.Schedule) (r *machine.Res
 	if r, out = enforced(t, c, m); !r.Schedule.Followed {
 		return r, out, 0
 	}
-	left, err := peregrine.UnorderedRaces(path, m.File.Schedule)
+	left, err := peregrine.UnorderedRaces(t.Context(), path, m.File.Schedule)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,11 +26,23 @@ func allocatorSummaries() []concolic.Summary {
 	return list
 }
 
-// compressionSummaries say that compressed data decide nothing about schedules.
+// compressionSummaries say that compressed data and check sums decide nothing about schedules. Of a stream of zlib only
+// the first members are looked at by programs; the rest is its own.
 func compressionSummaries() []concolic.Summary {
 	var list []concolic.Summary
-	for _, name := range []string{"BZ2_bzBuffToBuffCompress", "BZ2_bzBuffToBuffDecompress"} {
-		list = append(list, concolic.Summary{Function: name, Result: "opaque", Bits: 32, Writes: []int{1, 2}})
+	for _, s := range []struct {
+		bits   int
+		writes []int
+		names  []string
+	}{
+		{32, []int{1, 2}, []string{"BZ2_bzBuffToBuffCompress", "BZ2_bzBuffToBuffDecompress"}},
+		{32, []int{1}, []string{"deflate", "deflateParams", "deflateReset", "deflateSetDictionary", "inflate"}},
+		{32, []int{2, 3}, []string{"deflatePending"}},
+		{64, nil, []string{"crc32", "crc32_z", "adler32", "adler32_z"}},
+	} {
+		for _, name := range s.names {
+			list = append(list, concolic.Summary{Function: name, Result: "opaque", Bits: s.bits, Writes: s.writes})
+		}
 	}
 	return list
 }

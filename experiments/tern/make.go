@@ -16,6 +16,7 @@ import (
 	"github.com/heddle-dmt/heddle/analyses/preconditions"
 	"github.com/heddle-dmt/heddle/analyses/slice"
 	"github.com/heddle-dmt/heddle/analyses/symbolic"
+	"github.com/heddle-dmt/heddle/experiments/concolicrun"
 	"github.com/heddle-dmt/heddle/experiments/peregrine"
 	"github.com/heddle-dmt/heddle/internal/effort"
 	"github.com/heddle-dmt/heddle/internal/errs"
@@ -99,6 +100,9 @@ func Record(ctx context.Context, c machine.Config, to io.Writer) (*machine.Resul
 // the allocation of memory, for programs that choose locks by addresses, and then one for the recorded input alone.
 func Make(ctx context.Context, path string, o Options) (*Schedule, error) {
 	stages := newStages(ctx, &o)
+	if n, program, err := lengthOf(path); err != nil || o.Budget.Run > 0 && n > o.Budget.Run {
+		return nil, cmp.Or(err, errRunTooLong.New(program, n))
+	}
 	m, first := makeSchedule(ctx, path, o, stages, peregrine.Options{Portable: true})
 	if !errors.Is(first, errUnstable) {
 		return m, first
@@ -113,6 +117,23 @@ func Make(ctx context.Context, path string, o Options) (*Schedule, error) {
 		return nil, first
 	}
 	return m, err
+}
+
+// lengthOf returns the number of instructions of a recorded run, and its program.
+func lengthOf(path string) (instructions uint64, program string, err error) {
+	r, err := machine.OpenReplay(path)
+	if err != nil {
+		return 0, "", err
+	}
+	defer r.Close()
+	c, err := r.Config()
+	if err != nil {
+		return 0, "", err
+	}
+	if x := r.Recorded(); x != nil {
+		instructions = x.Instructions
+	}
+	return instructions, c.Args[0], nil
 }
 
 // makeExact makes a schedule for the recorded input alone, of another run on it in which all that may have a position
@@ -157,10 +178,15 @@ func makeSchedule(ctx context.Context, path string, o Options, stages *stages, o
 	}
 	defer done()
 	m.splitInputs(c)
-	if options.Portable {
-		err = m.computePreconditions(ctx, path, schedule, &o)
-	} else {
+	n, _, err := lengthOf(path)
+	switch {
+	case err != nil:
+	case !options.Portable:
 		err = m.pinAll(c, &o, errExact.New(f.Args[0]))
+	case o.Budget.Instructions > 0 && n > o.Budget.Instructions:
+		err = m.pinAll(c, &o, concolicrun.ErrTooLong.New())
+	default:
+		err = m.computePreconditions(ctx, path, schedule, &o)
 	}
 	if err != nil {
 		return nil, err

@@ -26,6 +26,7 @@ type collaborators struct {
 	keepStore func(arch.ThreadID, arch.Addr) int
 	memory    *mem.RAM
 	atomics   bool
+	second    bool
 	isolated  bool
 	oneCore   bool
 	unhashed  bool
@@ -102,6 +103,9 @@ func WithMemory(ram *mem.RAM) Option { return func(o *collaborators) { o.memory 
 // WithAtomics has the machine ask the controllers of the run before each atomic instruction
 // outside of synchronization operations (sched.AtAtomic).
 func WithAtomics() Option { return func(o *collaborators) { o.atomics = true } }
+
+// WithOperationsOfThreads leaves out the operations that syncops.Config.SecondThread does.
+func WithOperationsOfThreads() Option { return func(o *collaborators) { o.second = true } }
 
 // WithOneVisibleCore shows the guest every thread on core 0, and by RDTSC the instructions of the
 // thread itself.

@@ -54,7 +54,7 @@ func (m *Machine) customSync() []syncops.Custom {
 // there is one, and for the controller.
 func (m *Machine) recognizeOperations(to *trace.Writer, r *SyncRecord) ([]recorder.Recording, error) {
 	c := m.state.control
-	config := syncops.Config{Custom: r.Custom, Atomics: r.Atomics, Heap: r.Heap, Open: m.openSymbols, Breakpoints: m.breakpoints}
+	config := syncops.Config{Custom: r.Custom, Atomics: r.Atomics, Heap: r.Heap, Open: m.openSymbols, Breakpoints: m.breakpoints, SecondThread: m.with.second}
 	if c != nil {
 		config.Heap, config.Schedules = r.Heap || c.needs.Allocations, c.needs.SchedulePoints
 		config.Breakpoints = slices.Concat(m.breakpoints, c.needs.Addresses)

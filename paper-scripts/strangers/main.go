@@ -39,7 +39,7 @@ func main() {
 
 func newCommand(stdout, stderr io.Writer) *cobra.Command {
 	var config, write string
-	var stored bool
+	var stored, detectors bool
 	o := strangers.Options{Progress: stderr}
 	c := &cobra.Command{
 		Use:   "strangers",
@@ -52,6 +52,13 @@ func newCommand(stdout, stderr io.Writer) *cobra.Command {
 			}
 			if o.Heddle, err = filepath.Abs(o.Heddle); err != nil {
 				return err
+			}
+			if detectors {
+				list, err := corpus.CompareDetectors(c.Context(), o)
+				if err != nil {
+					return err
+				}
+				return strangers.WriteComparisons(stdout, list, true)
 			}
 			var m *strangers.Matrix
 			if stored {
@@ -84,6 +91,7 @@ func newCommand(stdout, stderr io.Writer) *cobra.Command {
 	f.BoolVar(&o.Failed, "failed", false, "run stored cells that do not work again")
 	f.IntVar(&o.Workers, "workers", 1, "`N` cells at a time; times are longer then")
 	f.BoolVar(&stored, "stored", false, "run nothing: print what is stored")
+	f.BoolVar(&detectors, "detectors", false, "compare heddle races with helgrind and drd on the installed programs instead, and print a table (docs/races.md)")
 	f.StringVar(&write, "write", "", "write the page of the documentation to `FILE` instead of the matrix")
 	return c
 }

@@ -101,6 +101,22 @@ func (f *function) succeeded(rax uint64) bool {
 	}
 }
 
+// onlyOrders reports whether the function is an operation of which a run with one thread has no use: it takes or
+// releases a lock, or has no effect.
+func (f *function) onlyOrders() bool {
+	switch f.op {
+	case event.OpMutexLock, event.OpMutexTryLock, event.OpMutexTimedLock, event.OpMutexClockLock, event.OpMutexUnlock,
+		event.OpRWReadLock, event.OpRWTryReadLock, event.OpRWTimedReadLock, event.OpRWClockReadLock,
+		event.OpRWWriteLock, event.OpRWTryWriteLock, event.OpRWTimedWriteLock, event.OpRWClockWriteLock, event.OpRWUnlock,
+		event.OpSpinLock, event.OpSpinTryLock, event.OpSpinUnlock,
+		event.OpC11MtxLock, event.OpC11MtxTryLock, event.OpC11MtxTimedLock, event.OpC11MtxUnlock:
+		return f.kind == operation
+	case event.OpCustom:
+		return f.kind == operation && f.enter|f.done|f.after == 0
+	}
+	return false
+}
+
 // resultOf is the value that the function returned, as Sync.Result has it: an int, for all
 // but the functions that return pointers.
 func (f *function) resultOf(rax uint64) int64 {

@@ -50,6 +50,9 @@ type Config struct {
 	// Atomics adds atomic instructions and fences outside of operations; the
 	// engine must log them.
 	Atomics bool
+	// SecondThread has locks, custom operations without effect and atomic instructions recognised only from when the
+	// run has a second thread or process: before that they order nothing.
+	SecondThread bool
 	// Breakpoints are further places to stop at, for others.
 	Breakpoints []arch.Addr
 }
@@ -71,6 +74,7 @@ type Recognizer struct {
 	stale     bool               // the breakpoints are out of date
 	atomics   bool               // are recorded
 	sharing   bool               // there may be memory that processes share
+	lone      bool               // Config.SecondThread, and there is none yet
 	renamed   *thread            // that is about to get another id
 
 	unrecognized bool // a program was without functions that are known
@@ -98,7 +102,7 @@ func (*host) BoundInSnapshot() {}
 // New makes a Recognizer of a run that has not begun.
 func New(engine Engine, sink Sink, c Config) *Recognizer {
 	return &Recognizer{
-		atomics: c.Atomics, host: &host{engine: engine, open: c.Open, others: c.Breakpoints}, sink: sink, fixed: newFixed(&c),
+		atomics: c.Atomics, lone: c.SecondThread, host: &host{engine: engine, open: c.Open, others: c.Breakpoints}, sink: sink, fixed: newFixed(&c),
 		spaces: map[*mm.AddressSpace]*space{}, files: map[*mm.Object]*file{},
 		objects: map[location]*object{}, announced: map[event.ObjectID]bool{}, returns: map[arch.Addr]bool{},
 	}
@@ -212,7 +216,7 @@ func (r *Recognizer) refreshEngine(t *thread) {
 		r.setBreakpoints()
 	}
 	if r.atomics {
-		r.host.engine.MuteAtomics(t.isCounted())
+		r.host.engine.MuteAtomics(r.lone || t.isCounted())
 	}
 }
 
@@ -236,7 +240,7 @@ func (r *Recognizer) actOnPlace(t *thread, at *event.Stamp) {
 	if t.looked == (moment{pc, at.Instructions}) {
 		return
 	}
-	if returns := r.returns[pc]; returns || t.dying || t.space.entries.functions[pc] != nil {
+	if returns := r.returns[pc]; returns || t.dying || r.entryAt(t.space, pc) != nil {
 		r.host.engine.Regs(&r.regs)
 		r.lookCloser(t, returns, &r.regs, at)
 	}
@@ -247,11 +251,20 @@ func (r *Recognizer) lookCloser(t *thread, returns bool, regs *arch.Regs, at *ev
 	if returns {
 		r.atReturn(t, regs, at)
 	}
-	if f := t.space.entries.functions[arch.Addr(regs.RIP)]; f != nil {
+	if f := r.entryAt(t.space, arch.Addr(regs.RIP)); f != nil {
 		r.atEntry(t, f, regs, at)
 	} else if t.dying {
 		r.atDestructor(t, regs, at)
 	}
+}
+
+// entryAt returns the function that is to be recognised at an address, or nil.
+func (r *Recognizer) entryAt(s *space, pc arch.Addr) *function {
+	f := s.entries.functions[pc]
+	if f != nil && r.lone && f.onlyOrders() {
+		return nil
+	}
+	return f
 }
 
 // atDestructor handles a stop at a function that is known as a destructor alone.
@@ -368,7 +381,9 @@ func (r *Recognizer) setBreakpoints() {
 	}
 	for _, s := range r.spaces {
 		for addr := range s.entries.functions {
-			list = append(list, addr)
+			if r.entryAt(s, addr) != nil {
+				list = append(list, addr)
+			}
 		}
 		if s.dying > 0 {
 			for _, k := range s.keys {

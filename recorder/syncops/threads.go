@@ -211,6 +211,9 @@ func (r *Recognizer) Started(creator arch.ThreadID, child *kernel.Task, at event
 	if t == nil {
 		return "1" // the first of the run: see Running
 	}
+	if r.lone {
+		r.lone, r.stale = false, true
+	}
 	c := r.creationOf(t, t.call.number, t.call.args)
 	t.children++
 	n := newThread(child, t.childName(0))

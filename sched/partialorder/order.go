@@ -44,7 +44,8 @@ type Order struct {
 	// once for each wait.
 	Constraints [][2]int
 	// Endless reports that the epoch was ended in an apparent endless loop: of atomic instructions,
-	// or of calls without a place in the order, of which any number may follow the last step.
+	// or of calls without a place in the order, of which any number may follow the last step; or in a deadlock, in
+	// which threads wait in such calls.
 	Endless bool
 }
 

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/heddle-dmt/heddle/emu/arch"
@@ -103,6 +104,7 @@ func NewRunner(c machine.Config, o Options) (*Runner, error) {
 		return nil, err
 	}
 	c.CustomSync = append(append([]syncops.Custom(nil), c.CustomSync...), libraryFunctions()...)
+	c.Env = waitPassively(c.Env)
 	c.Control = dmt.Control{Policy: dmt.FCFS} // its place is taken in each epoch
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -119,11 +121,23 @@ func NewRunner(c machine.Config, o Options) (*Runner, error) {
 	return r, nil
 }
 
+// waitPassively has run-times of OpenMP wait in the kernel instead of in loops, unless the environment says how they wait: on
+// the one core of an epoch-parallel replica a loop waits for a thread that cannot run meanwhile.
+func waitPassively(env []string) []string {
+	for _, kv := range env {
+		switch name, _, _ := strings.Cut(kv, "="); name {
+		case "OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME":
+			return env
+		}
+	}
+	return append(slices.Clone(env), "OMP_WAIT_POLICY=passive")
+}
+
 // buildMachine makes the stage's machine.
 func (s *stage) buildMachine(c machine.Config, ram *mem.RAM, reads bool) error {
 	s.tap = &tap{}
 	c.Stdout, c.Stderr = stream{s.tap, 1}, stream{s.tap, 2}
-	m, err := machine.New(c, machine.WithMemory(ram), machine.WithAtomics(), machine.WithOneVisibleCore())
+	m, err := machine.New(c, machine.WithMemory(ram), machine.WithAtomics(), machine.WithOneVisibleCore(), machine.WithOperationsOfThreads())
 	if err != nil {
 		return err
 	}
@@ -357,7 +371,7 @@ func (r *Runner) RunThreadParallel(ctx context.Context, from *Checkpoint, o Epoc
 	r.live = x.End
 	x.End.idle = e.effortSpent() - e.since
 	x.Order = rec.Order(x.Failed != "" && x.Failed != failedDeadlock)
-	x.Order.Endless = e.hangs
+	x.Order.Endless = e.hangs || x.Failed == failedDeadlock
 	x.Cycles = m.Cluster().Makespan() - e.began
 	return x, nil
 }

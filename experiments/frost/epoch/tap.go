@@ -88,13 +88,29 @@ func (t *tap) Begin(r *recorder.Recorder, task *kernel.Task) { t.Stopped(r, task
 // Stopped implements recorder.Recording.
 func (t *tap) Stopped(_ *recorder.Recorder, task *kernel.Task, _ arch.Stop) {
 	id := task.ID()
-	_, known := t.within[id]
+	began, known := t.within[id]
 	t.reads.takeReads(t.m.CPU(), id, known)
 	switch inside := t.m.InOperation(id); {
 	case inside && !known:
 		t.within[id] = t.stackPointer()
 	case !inside && known:
 		delete(t.within, id)
+		t.clearLeftovers(task, began)
+	}
+}
+
+// leftovers is how far below the stack an operation leaves data that depend on whether it had to wait.
+const leftovers = 512
+
+// returnAddress is the size of what a call stores on the stack.
+const returnAddress = 8
+
+// clearLeftovers clears what an operation has left below the stack of a thread that has just returned from it. It began
+// with the stack at an address. A later function may have some of these bytes in its frame without ever storing there, and
+// whether an operation waits differs between replicas.
+func (t *tap) clearLeftovers(task *kernel.Task, began arch.Addr) {
+	if sp := t.stackPointer(); sp == began+returnAddress {
+		_ = task.Process().Space().CopyOut(sp-leftovers, make([]byte, leftovers)) // what is not mapped has no data
 	}
 }
 
