@@ -77,7 +77,9 @@ enum races_effect { RACES_READS, RACES_REWRITES, RACES_CHANGES, RACES_EFFECTS };
 struct races_touched {
   struct races_touched *next;  // of the page
   uint64_t owner;              // thread and segment: races_owner
-  uint64_t unused[6];          // a line
+  uint32_t full;               // the effects, from the lowest on, with which it has all bytes of the page
+  uint32_t n[RACES_EFFECTS];   // the number of bytes
+  uint64_t unused[4];          // a line
   uint64_t bytes[RACES_EFFECTS][SET_WORDS];
 };
 
@@ -150,6 +152,7 @@ struct races_detector {
   bool full;                 // a thread has more segments than can be numbered
   struct races_table pages;  // pointers to pages, by number
   struct races_page *last;   // that was found, or NULL
+  uint64_t losses;           // how often a thread that had touched all bytes of a page lost some
   struct races_memory memory;
   struct races_thread *threads;
   size_t nthreads;
@@ -181,10 +184,10 @@ void races_remove_part(struct races_shadow *s, unsigned word, unsigned lo);
 
 // repeats.c
 struct races_touched *races_touched_at(struct races_detector *d, struct races_page *p, uint32_t thread);
-void races_remove_bytes(uint64_t *bytes, unsigned from, unsigned to);
 void races_touch(struct races_touched *t, unsigned from, unsigned to, enum races_effect effect);
 void races_untouch(struct races_detector *d, struct races_page *p, uint32_t thread, unsigned from, unsigned to, bool write);
-void races_untouch_all(struct races_page *p, unsigned from, unsigned to);
+void races_untouch_all(struct races_detector *d, struct races_page *p, unsigned from, unsigned to);
+void races_lose(struct races_touched *t, enum races_effect effect, unsigned word, uint64_t bits);
 
 // clock.c
 struct races_clock *races_new_clock(void);

@@ -183,7 +183,7 @@ void races_drop_shadow(struct races_detector *d, struct races_page *p) {
   memset(p->shadow, 0, sizeof *p->shadow);
   free_piece(&d->memory, p->shadow, SHADOW);
   p->shadow = NULL;
-  races_untouch_all(p, 0, PAGE_BYTES);
+  races_untouch_all(d, p, 0, PAGE_BYTES);
 }
 
 // ---- parts --------------------------------------------------------------------------------
@@ -323,7 +323,7 @@ static void clear_range(struct races_detector *d, struct races_page *p, unsigned
     races_drop_shadow(d, p);
     return;
   }
-  races_untouch_all(p, from, to);
+  races_untouch_all(d, p, from, to);
   while (from < to) {
     unsigned word = from / WORD_SIZE, end = (word + 1) * WORD_SIZE;
     if (end > to) end = to;
@@ -393,5 +393,5 @@ void races_copy_page(struct races_detector *d, uint64_t to, uint64_t from, int64
   copy_shadow(d, races_new_shadow(d, target), source->shadow);
   keep_page_marks(d, target->shadow, process, true);
   keep_page_marks(d, source->shadow, process, false);
-  races_untouch_all(source, 0, PAGE_BYTES);
+  races_untouch_all(d, source, 0, PAGE_BYTES);
 }
