@@ -235,7 +235,7 @@ void races_add_reader(struct races_detector *d, struct races_shadow *s, unsigned
   make_reads(m);
   struct races_reads *list = &m->reads[part];
   for (uint32_t i = 0; i < list->n; i++) {
-    if (races_thread_of(&list->marks[i]) != races_thread_of(now)) continue;
+    if (races_thread_of(d, &list->marks[i]) != races_thread_of(d, now)) continue;
     list->marks[i] = *now;
     return;
   }
@@ -346,7 +346,7 @@ void races_forget(struct races_detector *d, uint64_t from, uint64_t to) {
 // ---- copies -------------------------------------------------------------------------------
 
 static bool is_wanted(const struct races_detector *d, const struct races_mark *m, int64_t process, bool own) {
-  return races_is_used(m) && (d->threads[races_thread_of(m)].process == process) == own;
+  return races_is_used(m) && (d->threads[races_thread_of(d, m)].process == process) == own;
 }
 
 // Forgets all marks of a part but those of a process, or but those of others.

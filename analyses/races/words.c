@@ -58,7 +58,7 @@ void races_make_words(struct races_detector *d, struct races_page *p, unsigned f
   for (unsigned at = from; at < to; at++) {
     if (has_byte(p->words, at)) continue;
     const struct races_mark *m = last_write(p->shadow, at);
-    if (m) races_release_late(d, races_thread_of(m), races_segment_of(m), clock_at(p->words, at));
+    if (m) races_release_late(d, races_thread_of(d, m), races_segment_of(d, m), clock_at(p->words, at));
     races_forget(d, (p->number << PAGE_SHIFT) + at, (p->number << PAGE_SHIFT) + at + 1);
     p->words->bytes[at / 64] |= (uint64_t)1 << at % 64;
   }
