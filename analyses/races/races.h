@@ -31,7 +31,7 @@
 // An access that is remembered. There are several for each word of memory, so what many have in common is
 // elsewhere. marks.c describes it.
 struct races_mark {
-  uint32_t site;      // 0: there is none
+  uint32_t site;      // 0: it is not used
   uint32_t epoch;
   uint32_t at;        // the place in the trace, from that of the epoch on
   uint32_t branches;
@@ -153,7 +153,7 @@ struct races_memory {
 struct races_thread {
   uint32_t segment;
   struct races_clock ended;  // before the present segment
-  uint32_t epoch;            // the present one; 0: none yet
+  uint32_t epoch;            // the present one, or 0
   uint64_t syncs, base;
   int64_t process;
 };

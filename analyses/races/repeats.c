@@ -3,6 +3,10 @@
 // no comparison: what races with it races with those before. FastTrack calls them accesses of the same epoch.
 // Here an access that races with an earlier one has no repetitions, so all that race with that are reported.
 //
+// The bytes of a page are counted for each effect, so that it is known when a thread has touched all: follow.c then
+// reads no bits. If such a thread loses a byte, which other threads' accesses, synchronization words and forgotten
+// memory cause, the number of losses tells follow.c that what it knows may no longer hold.
+//
 // A thread that has touched a byte has a mark of its present segment in the byte's state, since only
 // conflicting accesses remove it. So the states tell whose bytes an access of another thread concerns.
 #include "races.h"
