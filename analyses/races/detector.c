@@ -17,6 +17,7 @@ void races_close(struct races_detector *d) {
     free(p);
   }
   races_free_memory(&d->memory);
+  races_free_marks(d);
   races_table_clear(&d->pages);
   for (size_t i = 0; i < d->nthreads; i++) free(d->threads[i].ended.segments);
   free(d->threads);
@@ -38,30 +39,24 @@ struct races_thread *races_thread_at(struct races_detector *d, uint32_t n) {
 // ---- comparison ---------------------------------------------------------------------------
 
 // Reports whether two marks are of the same instance of an instruction.
-static bool is_same_instance(const struct races_mark *a, const struct races_mark *b) {
+static bool is_same_instance(const struct races_description *a, const struct races_description *b) {
   const uint64_t instance = PC_MASK | UINT64_MAX << PART_SHIFT;
   return !((a->what ^ b->what) & instance) && a->when == b->when && a->order >> 32 == b->order >> 32 &&
          a->calls >> 32 == b->calls >> 32;
 }
 
 // Notes a race, unless both are atomic, or it is that of the same two instructions at another byte.
-static void note_race(struct races_detector *d, const struct races_mark *before, uint64_t addr,
-                                                enum races_kind kind, const struct races_mark *now) {
-  if (before->what & now->what & FLAG_ATOMIC) return;
+static void note_race(struct races_detector *d, const struct races_mark *earlier, uint64_t addr, enum races_kind kind,
+                      const struct races_mark *later) {
+  struct races_description before = races_describe(d, earlier), now = races_describe(d, later);
+  if (before.what & now.what & FLAG_ATOMIC) return;
   for (size_t i = 0; i < d->nfound; i++)
-    if (is_same_instance(&d->found[i].before, before)) return;
+    if (is_same_instance(&d->found[i].before, &before)) return;
   if (d->nfound == d->found_room) {
     d->found_room = d->found_room ? 2 * d->found_room : 16;
     d->found = races_allocate(d->found, d->found_room, sizeof *d->found);
   }
-  d->found[d->nfound++] = (struct races_found){.before = *before, .now = *now, .addr = addr, .kind = kind};
-}
-
-// Reports whether nothing orders a mark and the present access of a thread.
-static inline bool is_unordered(const struct races_mark *before, const struct races_thread *t, const struct races_mark *now) {
-  uint32_t thread = races_thread_of(before);
-  if (!races_is_used(before) || thread == races_thread_of(now)) return false;
-  return races_segment_of(before) > (thread < t->ended.n ? t->ended.segments[thread] : 0);
+  d->found[d->nfound++] = (struct races_found){.before = before, .now = now, .addr = addr, .kind = kind};
 }
 
 // The access at hand, as far as it lies in a page.
@@ -76,16 +71,25 @@ struct present {
   struct races_mark mark;
 };
 
+// Reports whether nothing orders a mark and the present access.
+static inline bool is_unordered(const struct present *a, const struct races_mark *before) {
+  if (!races_is_used(before) || before->epoch == a->mark.epoch) return false;
+  uint32_t thread = races_thread_of(a->d, before);
+  if (thread == races_thread_of(a->d, &a->mark)) return false;
+  const struct races_clock *ended = &a->thread->ended;
+  return races_segment_of(a->d, before) > (thread < ended->n ? ended->segments[thread] : 0);
+}
+
 // Notes a race. The thread of the access before has its next access to the bytes compared, too.
 static __attribute__((noinline)) void take_race(const struct present *a, const struct races_mark *before, unsigned word, unsigned lo,
                                                 enum races_kind kind) {
-  races_untouch(a->d, a->page, races_thread_of(before), a->from, a->to, a->write);
+  races_untouch(a->d, a->page, races_thread_of(a->d, before), a->from, a->to, a->write);
   *a->raced = true;
   note_race(a->d, before, (a->page->number << PAGE_SHIFT) + word * WORD_SIZE + lo, kind, &a->mark);
 }
 
 static inline void compare(const struct present *a, const struct races_mark *before, unsigned word, unsigned lo, enum races_kind kind) {
-  if (__builtin_expect(is_unordered(before, a->thread, &a->mark), 0)) take_race(a, before, word, lo, kind);
+  if (__builtin_expect(is_unordered(a, before), 0)) take_race(a, before, word, lo, kind);
 }
 
 static __attribute__((noinline)) void compare_further_reads(const struct present *a, struct races_reads *list, unsigned word, unsigned lo) {
@@ -99,7 +103,7 @@ static inline void check_part(const struct present *a, unsigned word, unsigned p
   struct races_state *s = races_part_state(a->shadow, word, part);
   if (!a->write) {
     compare(a, &s->write, word, lo, RACES_WRITE_READ);
-    if (!races_is_used(&s->read) || races_thread_of(&s->read) == races_thread_of(&a->mark)) s->read = a->mark;
+    if (!races_is_used(&s->read) || races_thread_of(a->d, &s->read) == races_thread_of(a->d, &a->mark)) s->read = a->mark;
     else races_add_reader(a->d, a->shadow, word, part, &a->mark);
     return;
   }
@@ -107,8 +111,8 @@ static inline void check_part(const struct present *a, unsigned word, unsigned p
     compare(a, &s->read, word, lo, RACES_READ_WRITE);
     struct races_reads *list = races_further_reads(a->shadow, word, part);
     if (list) compare_further_reads(a, list, word, lo);
-    s->read.what = 0;
-    if (is_unordered(&s->write, a->thread, &a->mark)) races_untouch(a->d, a->page, races_thread_of(&s->write), a->from, a->to, true);
+    s->read.site = 0;
+    if (is_unordered(a, &s->write)) races_untouch(a->d, a->page, races_thread_of(a->d, &s->write), a->from, a->to, true);
   } else {
     compare(a, &s->write, word, lo, RACES_WRITE_WRITE);
   }
@@ -155,12 +159,10 @@ static inline void begin_access(struct present *p, struct races_detector *d, con
   p->thread = t;
   p->write = a->write;
   p->raced = raced;
-  p->mark.what = (a->pc & PC_MASK) | (a->size <= SIZE_MASK ? a->size << SIZE_SHIFT : 0) | FLAG_USED |
-                 (a->atomic ? FLAG_ATOMIC : 0) | (silent ? FLAG_SILENT : 0) |
-                 (a->other ? FLAG_OTHER : 0) | (uint64_t)a->part << PART_SHIFT | (uint64_t)a->parts << PARTS_SHIFT;
-  p->mark.when = a->at << THREAD_BITS | (a->thread & THREAD_MASK);
-  p->mark.order = t->segment | t->syncs << 32;
-  p->mark.calls = a->stack | (branches < UINT32_MAX ? branches : UINT32_MAX) << 32;
+  uint64_t what = (a->pc & PC_MASK) | (a->size <= SIZE_MASK ? a->size << SIZE_SHIFT : 0) | (a->atomic ? FLAG_ATOMIC : 0) |
+                  (silent ? FLAG_SILENT : 0) | (a->other ? FLAG_OTHER : 0) | (uint64_t)a->part << PART_SHIFT |
+                  (uint64_t)a->parts << PARTS_SHIFT;
+  p->mark = races_new_mark(d, what, a->stack, a->thread, a->at, (uint32_t)(branches < UINT32_MAX ? branches : UINT32_MAX));
 }
 
 static inline void access_bytes(struct present *p, unsigned from, unsigned to) {

@@ -218,18 +218,18 @@ func (d *Detector) reportFound() {
 	d.c.nfound = 0
 }
 
-func isSilent(m *C.struct_races_mark) bool { return m.what&C.FLAG_SILENT != 0 }
+func isSilent(m *C.struct_races_description) bool { return m.what&C.FLAG_SILENT != 0 }
 
-func threadOf(m *C.struct_races_mark) int { return int(m.when & C.THREAD_MASK) }
+func threadOf(m *C.struct_races_description) int { return int(m.when & C.THREAD_MASK) }
 
-func toInstance(m *C.struct_races_mark) Instance {
+func toInstance(m *C.struct_races_description) Instance {
 	return Instance{
 		PC: arch.Addr(m.what & C.PC_MASK), Thread: threadOf(m), Syncs: uint64(m.order >> 32), Branches: uint64(m.calls >> 32),
 		Part: uint8(m.what >> C.PART_SHIFT & (MaxParts - 1)), Parts: uint8(m.what >> C.PARTS_SHIFT), At: uint64(m.when >> C.THREAD_BITS),
 	}
 }
 
-func toSide(m *C.struct_races_mark) Side {
+func toSide(m *C.struct_races_description) Side {
 	return Side{
 		Size: int(m.what >> C.SIZE_SHIFT & C.SIZE_MASK), Atomic: m.what&C.FLAG_ATOMIC != 0, Other: m.what&C.FLAG_OTHER != 0,
 		Stack: uint32(m.calls),

@@ -95,13 +95,14 @@ static void begin_turn(struct races_follower *f) {
     memset(r->near, 0, NEAR_PAGES * sizeof *r->near);
     r->owner = 0;
   }
-  if (r->owner != owner || r->changes != f->changes) {
+  if (r->owner != owner || r->changes != f->changes || r->losses != f->detector->losses) {
     if (++f->turns % KEY_TURNS == 0) {
       f->first_turn = ++f->turns;
       memset(r->near, 0, NEAR_PAGES * sizeof *r->near);
     }
     r->owner = owner;
     r->changes = f->changes;
+    r->losses = f->detector->losses;
     r->turn = f->turns;
   }
   f->near = r->near;
@@ -170,7 +171,8 @@ static __attribute__((noinline)) struct races_near *find_near(struct races_follo
   races_note_page(f, f->runner->space, number, page->number);
   struct races_near *near = near_at(f, number);
   *near = (struct races_near){
-      f->key + number, page, d->omits ? races_touched_at(d, page, f->runner->number) : &f->nothing, f->values ? page->content : NULL};
+      f->key + number, page, d->omits ? races_touched_at(d, page, f->runner->number) : &f->nothing, f->values ? page->content : NULL, 0};
+  near->full = near->touched->full;
   return near;
 }
 
@@ -340,12 +342,12 @@ void races_send(struct races_follower *f, uint64_t addr) {
 // An access, and where its bytes are.
 struct placed {
   const struct taken *taken;
-  const struct races_near *near;
+  struct races_near *near;
   struct races_page *page, *next;  // next: of its end, or NULL
   unsigned from, to, rest;         // bytes of page, and how many of next
 };
 
-static struct placed place(const struct taken *t, const struct races_near *near, struct races_page *next) {
+static struct placed place(const struct taken *t, struct races_near *near, struct races_page *next) {
   unsigned from = (unsigned)(t->addr % PAGE_BYTES), to = from + t->size;
   struct placed p = {.taken = t, .near = near, .page = near->page, .next = next, .from = from, .to = to};
   if (!next) return p;
@@ -376,7 +378,7 @@ static void release_words(struct races_follower *f, const struct placed *p) {
 }
 
 // Takes an access of an atomic instruction, whose bytes are a synchronization word.
-static void take_atomic(struct races_follower *f, const struct taken *t, const struct races_near *near, struct races_page *next) {
+static void take_atomic(struct races_follower *f, const struct taken *t, struct races_near *near, struct races_page *next) {
   struct placed p = place(t, near, next);
   f->number++;
   make_words(f, &p);
@@ -401,6 +403,7 @@ static inline void compare_bytes(struct races_follower *f, const struct placed *
   f->access.at = f->number++;
   f->addr = t->addr;
   races_access_page(f->detector, &f->access, p->page, f->detector->omits ? p->near->touched : NULL);
+  p->near->full = p->near->touched->full;
 }
 
 // The most bytes of a function's frame that are assumed, and of its arguments on the stack.
@@ -425,7 +428,7 @@ static bool is_atomic_by_code(const struct races_runner *r, const struct taken *
 }
 
 // Passes an access of an instruction to the detector. Next is the page of its end, if that is another one.
-static __attribute__((noinline)) void compare_access(struct races_follower *f, const struct taken *t, const struct races_near *near,
+static __attribute__((noinline)) void compare_access(struct races_follower *f, const struct taken *t, struct races_near *near,
                                                      struct races_page *next, enum races_effect effect) {
   struct placed p = place(t, near, next);
   if (f->words && is_atomic_by_code(f->runner, t)) {
@@ -450,7 +453,7 @@ static bool is_word_access(const struct races_follower *f, const struct taken *t
 }
 
 // Takes an access of a thread whose accesses are ignored, or of an atomic instruction under happens-before.
-static __attribute__((noinline)) void take_special(struct races_follower *f, const struct taken *t, const struct races_near *near,
+static __attribute__((noinline)) void take_special(struct races_follower *f, const struct taken *t, struct races_near *near,
                                                    struct races_page *next, enum races_effect effect) {
   if (f->runner->ignores) f->skipped++;
   else if (is_word_access(f, t)) take_atomic(f, t, near, next);
@@ -514,10 +517,12 @@ static __attribute__((noinline)) void take_change(struct races_follower *f, cons
     case HEDDLE_MEM_ZERO:
       races_forget(f->detector, e->pc << PAGE_SHIFT, (e->pc + 1) << PAGE_SHIFT);
       set_content(f, e->pc, e->kind == HEDDLE_MEM_CONTENT ? bytes + e->value : NULL);
+      if (f->runner) begin_turn(f);
       break;
     case HEDDLE_MEM_COPY:
       if (f->runner) races_copy_page(f->detector, e->pc, e->value, f->detector->threads[f->runner->number].process);
       copy_content(f, e->pc, e->value);
+      if (f->runner) begin_turn(f);
       break;
   }
 }
@@ -576,26 +581,34 @@ static inline uint64_t value_of(const struct heddle_mem_access *a, const uint64_
   return a->size < 8 ? value & masks[a->size] : value;
 }
 
+// Reports whether the thread has touched bytes of a page. Once it has touched all of them, only the place at hand
+// is read: the bits take an eighth of the page's room in the processor's caches.
+static inline __attribute__((always_inline)) bool has_touched(const struct races_near *near, enum races_effect effect, unsigned offset,
+                                                              unsigned size) {
+  unsigned bit = offset % 64;
+  if (near->full > effect) return true;
+  uint64_t bits = (((uint64_t)1 << size) - 1) << bit;
+  return bit + size <= 64 && (near->touched->bytes[effect][offset / 64] & bits) == bits;
+}
+
 // Takes an access that is a repetition and no part of a call or a return. Returns false if it has not taken it:
 // take_access is to.
 static inline __attribute__((always_inline)) bool take_repeated(struct races_follower *f, const struct heddle_mem_access *a,
                                                                 const uint64_t *record) {
   uint64_t addr = address_of(a, record);
   const struct races_near *near = near_at(f, addr >> PAGE_SHIFT);
-  unsigned offset = (unsigned)(addr % PAGE_BYTES), bit = offset % 64, size = a->size;
-  if (near->key != f->key + (addr >> PAGE_SHIFT) || bit + size > 64) return false;
-  uint64_t bits = (((uint64_t)1 << size) - 1) << bit;
-  const uint64_t *sets = &near->touched->bytes[0][offset / 64];
-  if (!a->store) return (sets[0] & bits) == bits && !(size == 8 && addr == f->runner->slot);
+  unsigned offset = (unsigned)(addr % PAGE_BYTES), size = a->size;
+  if (near->key != f->key + (addr >> PAGE_SHIFT) || offset + size > PAGE_BYTES) return false;
+  if (!a->store) return has_touched(near, RACES_READS, offset, size) && !(size == 8 && addr == f->runner->slot);
   if (!near->content || !is_number(size)) return false;
   uint64_t value = value_of(a, record);
   uint8_t *at = near->content + offset;
   if (size == 8 && is_return_address(value, a->pc)) return false;
-  if ((sets[SET_WORDS * RACES_CHANGES] & bits) == bits) {
+  if (has_touched(near, RACES_CHANGES, offset, size)) {
     write_number(at, size, value);
     return true;
   }
-  return (sets[SET_WORDS * RACES_REWRITES] & bits) == bits && read_number(at, size) == value;
+  return has_touched(near, RACES_REWRITES, offset, size) && read_number(at, size) == value;
 }
 
 static size_t take_accesses(struct heddle_mem_consumer *c, const struct heddle_mem_access *accesses, size_t n, const uint64_t *record,

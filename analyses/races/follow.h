@@ -41,6 +41,7 @@ struct races_near {
   struct races_page *page;
   struct races_touched *touched;
   uint8_t *content;  // NULL: look at the page's
+  uint32_t full;     // as in touched
 };
 
 // Keys have the number of a page of addresses in their lower bits, and the number of the turn above. No turn
@@ -54,7 +55,7 @@ struct races_runner {
   struct races_space *space;
   uint32_t number;
   struct races_near *near;        // NEAR_PAGES; NULL: none yet
-  uint64_t owner, changes, turn;  // at its last turn: its segment, the changes before, and the turn's number
+  uint64_t owner, changes, losses, turn;  // at its last turn: its segment, the changes and losses before, and its number
   bool ignores;  // its accesses belong to an operation or an allocator
   bool begun;
   uint64_t low, high;  // bounds of the stack as far as it was used

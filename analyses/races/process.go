@@ -22,7 +22,7 @@ func (d *Detector) CopyPage(to, from uint64, process int) {
 
 // inEndedProcess reports whether two accesses are certainly not to the same memory, as the process
 // of the first has ended.
-func (d *Detector) inEndedProcess(before, now *C.struct_races_mark) bool {
+func (d *Detector) inEndedProcess(before, now *C.struct_races_description) bool {
 	process := d.threadAt(threadOf(before)).process
 	return process != d.threadAt(threadOf(now)).process && d.endedProcesses[int(process)]
 }

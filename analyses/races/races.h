@@ -14,12 +14,11 @@
 #define PAGE_BYTES 4096u
 #define PAGE_WORDS (PAGE_BYTES / WORD_SIZE)
 
-// Fields of a mark that share a number.
+// Fields of a description that share a number.
 #define PC_BITS 48u
 #define PC_MASK (((uint64_t)1 << PC_BITS) - 1)
 #define SIZE_SHIFT PC_BITS  // 5 bits: 0 stands for more than 31
 #define SIZE_MASK 31u
-#define FLAG_USED ((uint64_t)1 << 53)
 #define FLAG_ATOMIC ((uint64_t)1 << 54)
 #define FLAG_SILENT ((uint64_t)1 << 55)  // wrote the value that was there already
 #define FLAG_OTHER ((uint64_t)1 << 56)   // no instruction's access
@@ -29,9 +28,38 @@
 #define THREAD_BITS 20u
 #define THREAD_MASK (((uint32_t)1 << THREAD_BITS) - 1)
 
-// An access that is remembered. It is copied word by word: processors are slow at reading words that have
-// just been written in pieces.
+// An access that is remembered. There are several for each word of memory, so what many have in common is
+// elsewhere. marks.c describes it.
 struct races_mark {
+  uint32_t site;      // 0: it is not used
+  uint32_t epoch;
+  uint32_t at;        // the place in the trace, from that of the epoch on
+  uint32_t branches;
+};
+
+// What accesses of an instruction have in common.
+struct races_site {
+  uint64_t what;   // pc, size and flags
+  uint32_t stack;
+  uint32_t used;
+};
+
+// A part of a thread's segment.
+struct races_epoch {
+  uint64_t at;  // its place in the trace
+  uint32_t thread, segment, syncs;
+  uint32_t used;
+};
+
+// Numbers from 1 on. Those that are not in use are given again.
+struct races_numbers {
+  uint32_t n;      // the greatest that was ever given
+  uint32_t next;   // those below it are in use
+  uint32_t most;   // when as many have been given, those in use are looked for
+};
+
+// All of an access that is remembered.
+struct races_description {
   uint64_t what;   // pc, size and flags
   uint64_t when;   // thread, and above it the place in the trace
   uint64_t order;  // segment, and above it the number of synchronization operations
@@ -77,7 +105,9 @@ enum races_effect { RACES_READS, RACES_REWRITES, RACES_CHANGES, RACES_EFFECTS };
 struct races_touched {
   struct races_touched *next;  // of the page
   uint64_t owner;              // thread and segment: races_owner
-  uint64_t unused[6];          // a line
+  uint32_t full;               // the effects, from the lowest on, with which it has all bytes of the page
+  uint32_t n[RACES_EFFECTS];   // the number of bytes
+  uint64_t unused[4];          // a line
   uint64_t bytes[RACES_EFFECTS][SET_WORDS];
 };
 
@@ -123,6 +153,7 @@ struct races_memory {
 struct races_thread {
   uint32_t segment;
   struct races_clock ended;  // before the present segment
+  uint32_t epoch;            // the present one, or 0
   uint64_t syncs, base;
   int64_t process;
 };
@@ -140,7 +171,7 @@ enum races_kind { RACES_WRITE_WRITE, RACES_WRITE_READ, RACES_READ_WRITE };
 
 // Two accesses that nothing orders.
 struct races_found {
-  struct races_mark before, now;
+  struct races_description before, now;
   uint64_t addr;
   uint64_t kind;
 };
@@ -150,7 +181,14 @@ struct races_detector {
   bool full;                 // a thread has more segments than can be numbered
   struct races_table pages;  // pointers to pages, by number
   struct races_page *last;   // that was found, or NULL
+  uint64_t losses;           // how often a thread that had touched all bytes of a page lost some
   struct races_memory memory;
+  struct races_site *sites;
+  struct races_numbers site_numbers;
+  uint32_t *site_table;      // numbers of sites by hash, 0: free
+  size_t sites_room, epochs_room;
+  struct races_epoch *epochs;
+  struct races_numbers epoch_numbers;
   struct races_thread *threads;
   size_t nthreads;
   struct races_clock position;  // of each thread, the segments that its operations have ended
@@ -179,12 +217,17 @@ void races_add_reader(struct races_detector *d, struct races_shadow *s, unsigned
 void races_divide(struct races_detector *d, struct races_shadow *s, unsigned word, unsigned lo, unsigned hi);
 void races_remove_part(struct races_shadow *s, unsigned word, unsigned lo);
 
+// marks.c
+struct races_mark races_new_mark(struct races_detector *d, uint64_t what, uint32_t stack, uint32_t thread, uint64_t at, uint32_t branches);
+struct races_description races_describe(const struct races_detector *d, const struct races_mark *m);
+void races_free_marks(struct races_detector *d);
+
 // repeats.c
 struct races_touched *races_touched_at(struct races_detector *d, struct races_page *p, uint32_t thread);
-void races_remove_bytes(uint64_t *bytes, unsigned from, unsigned to);
 void races_touch(struct races_touched *t, unsigned from, unsigned to, enum races_effect effect);
 void races_untouch(struct races_detector *d, struct races_page *p, uint32_t thread, unsigned from, unsigned to, bool write);
-void races_untouch_all(struct races_page *p, unsigned from, unsigned to);
+void races_untouch_all(struct races_detector *d, struct races_page *p, unsigned from, unsigned to);
+void races_lose(struct races_touched *t, enum races_effect effect, unsigned word, uint64_t bits);
 
 // clock.c
 struct races_clock *races_new_clock(void);
@@ -215,8 +258,8 @@ void races_access(struct races_detector *d, const struct races_access *a);
 void races_access_page(struct races_detector *d, const struct races_access *a, struct races_page *page,
                        struct races_touched *touched);
 
-static inline bool races_is_used(const struct races_mark *m) { return m->what & FLAG_USED; }
-static inline uint32_t races_thread_of(const struct races_mark *m) { return (uint32_t)m->when & THREAD_MASK; }
+static inline bool races_is_used(const struct races_mark *m) { return m->site; }
+static inline uint32_t races_thread_of(const struct races_detector *d, const struct races_mark *m) { return d->epochs[m->epoch].thread; }
 
 // The number of bits of a byte.
 static inline unsigned races_bits(unsigned byte) {
@@ -228,7 +271,7 @@ static inline unsigned races_bits(unsigned byte) {
 // The number of the part that begins at byte lo.
 static inline unsigned races_part_number(unsigned starts, unsigned lo) { return races_bits(starts & ((1u << lo) - 1)); }
 
-static inline uint32_t races_segment_of(const struct races_mark *m) { return (uint32_t)m->order; }
+static inline uint32_t races_segment_of(const struct races_detector *d, const struct races_mark *m) { return d->epochs[m->epoch].segment; }
 
 // A number for a thread in its present segment.
 static inline uint64_t races_owner(const struct races_detector *d, uint32_t thread) {

@@ -183,7 +183,7 @@ void races_drop_shadow(struct races_detector *d, struct races_page *p) {
   memset(p->shadow, 0, sizeof *p->shadow);
   free_piece(&d->memory, p->shadow, SHADOW);
   p->shadow = NULL;
-  races_untouch_all(p, 0, PAGE_BYTES);
+  races_untouch_all(d, p, 0, PAGE_BYTES);
 }
 
 // ---- parts --------------------------------------------------------------------------------
@@ -235,7 +235,7 @@ void races_add_reader(struct races_detector *d, struct races_shadow *s, unsigned
   make_reads(m);
   struct races_reads *list = &m->reads[part];
   for (uint32_t i = 0; i < list->n; i++) {
-    if (races_thread_of(&list->marks[i]) != races_thread_of(now)) continue;
+    if (races_thread_of(d, &list->marks[i]) != races_thread_of(d, now)) continue;
     list->marks[i] = *now;
     return;
   }
@@ -323,7 +323,7 @@ static void clear_range(struct races_detector *d, struct races_page *p, unsigned
     races_drop_shadow(d, p);
     return;
   }
-  races_untouch_all(p, from, to);
+  races_untouch_all(d, p, from, to);
   while (from < to) {
     unsigned word = from / WORD_SIZE, end = (word + 1) * WORD_SIZE;
     if (end > to) end = to;
@@ -346,7 +346,7 @@ void races_forget(struct races_detector *d, uint64_t from, uint64_t to) {
 // ---- copies -------------------------------------------------------------------------------
 
 static bool is_wanted(const struct races_detector *d, const struct races_mark *m, int64_t process, bool own) {
-  return races_is_used(m) && (d->threads[races_thread_of(m)].process == process) == own;
+  return races_is_used(m) && (d->threads[races_thread_of(d, m)].process == process) == own;
 }
 
 // Forgets all marks of a part but those of a process, or but those of others.
@@ -393,5 +393,5 @@ void races_copy_page(struct races_detector *d, uint64_t to, uint64_t from, int64
   copy_shadow(d, races_new_shadow(d, target), source->shadow);
   keep_page_marks(d, target->shadow, process, true);
   keep_page_marks(d, source->shadow, process, false);
-  races_untouch_all(source, 0, PAGE_BYTES);
+  races_untouch_all(d, source, 0, PAGE_BYTES);
 }

@@ -32,7 +32,7 @@ bool races_plain_bytes(const struct races_page *p, unsigned *from, unsigned to, 
 // Removes the bytes [from, to) from those that a thread has touched, as far as they are of synchronization words.
 void races_untouch_words(const struct races_page *p, struct races_touched *t, unsigned from, unsigned to) {
   for (unsigned i = from / 64; i <= (to - 1) / 64; i++)
-    for (unsigned k = 0; k < RACES_EFFECTS; k++) t->bytes[k][i] &= ~p->words->bytes[i];
+    for (unsigned k = 0; k < RACES_EFFECTS; k++) races_lose(t, k, i, p->words->bytes[i]);
 }
 
 // ---- making -------------------------------------------------------------------------------
@@ -58,7 +58,7 @@ void races_make_words(struct races_detector *d, struct races_page *p, unsigned f
   for (unsigned at = from; at < to; at++) {
     if (has_byte(p->words, at)) continue;
     const struct races_mark *m = last_write(p->shadow, at);
-    if (m) races_release_late(d, races_thread_of(m), races_segment_of(m), clock_at(p->words, at));
+    if (m) races_release_late(d, races_thread_of(d, m), races_segment_of(d, m), clock_at(p->words, at));
     races_forget(d, (p->number << PAGE_SHIFT) + at, (p->number << PAGE_SHIFT) + at + 1);
     p->words->bytes[at / 64] |= (uint64_t)1 << at % 64;
   }
@@ -68,7 +68,10 @@ void races_make_words(struct races_detector *d, struct races_page *p, unsigned f
 void races_remove_words(struct races_page *p, unsigned from, unsigned to) {
   struct races_words *w = p->words;
   if (!w) return;
-  races_remove_bytes(w->bytes, from, to);
+  for (unsigned at = from, end; at < to; at = end) {
+    uint64_t bits = races_bits_at(at, to, &end);
+    w->bytes[at / 64] &= ~bits;
+  }
   for (unsigned unit = from / UNIT_BYTES; unit <= (to - 1) / UNIT_BYTES; unit++) {
     if (unit_bytes(w, unit)) continue;
     races_free_clock(w->clocks[unit]);

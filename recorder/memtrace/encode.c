@@ -136,7 +136,7 @@ static bool find_words(const struct heddle_mem_access *a, uint32_t n, uint32_t *
     if (value && (value < values || value <= a[i].address_word)) return false;
     if (!value && a[i].size > 8) return false;
     if (value) values = last + 1;
-    if (a[i].address_word >= *end) *end = a[i].address_word + 1u;
+    if (a[i].address_word && a[i].address_word >= *end) *end = a[i].address_word + 1u;
     if (value && last >= *end) *end = last + 1;
   }
   for (uint32_t i = 0; i < n; i++)
