@@ -232,6 +232,7 @@ static bool is_translated(const struct direct_engine *e, const struct direct_ins
       if ((in->what & INSN_HIGH_BYTE) && (memory || (in->what & INSN_ADDRESS))) return false;
       return !(in->what & INSN_FLAGS_BY_COUNT) || is_counted_simply(in);
     case CLASS_NOTHING:
+    case CLASS_PREFETCH:
       return true;
     case CLASS_JUMP:
     case CLASS_JUMP_IF:

@@ -339,6 +339,7 @@ enum direct_stop direct_step(struct direct_engine *e, struct direct_unit *u) {
     case CLASS_NATIVE:
       return execute_native(e, u);
     case CLASS_NOTHING:
+    case CLASS_PREFETCH:
     case CLASS_PAUSE:
       break;
     case CLASS_JUMP:
