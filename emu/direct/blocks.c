@@ -169,7 +169,7 @@ static struct direct_block *block_apart(struct direct_engine *e) {
   struct direct_point *p = e->crossed;
   struct direct_block *b = &e->blocks->all[p->apart];
   if (p->apart && b->live && b->apart && b->pc == p->pc && b->code == direct_code_number(e)) return b;
-  b = direct_block_find(e, p->pc, true);
+  b = direct_block_find(e, p->pc, BLOCK_APART);
   // Making it may have taken the place of the point.
   if (b && e->crossed == p && p->pc == b->pc) p->apart = direct_block_number(e, b);
   return b;
@@ -266,9 +266,9 @@ static bool follow_exit(struct direct_engine *e) {
   return true;
 }
 
-static struct direct_block *block_at(struct direct_engine *e, uint64_t pc) {
-  struct direct_block *b = e->bank->blocks[pc & (UNIT_CACHE - 1)];
-  return b && b->pc == pc ? b : direct_block_find(e, pc, false);
+static struct direct_block *block_at(struct direct_engine *e, uint64_t pc, enum block_kind kind) {
+  struct direct_block *b = (kind == BLOCK_LAST ? e->bank->last_blocks : e->bank->blocks)[pc & (UNIT_CACHE - 1)];
+  return b && b->pc == pc ? b : direct_block_find(e, pc, kind);
 }
 
 // Has the exit that was taken go to the block without C the next time.
@@ -276,14 +276,14 @@ static void connect(struct direct_engine *e, struct direct_block *b) {
   uint32_t number = (uint32_t)e->context->exit;
   if (number == EXIT_HOT) return;
   if (number == EXIT_UNKNOWN) {
-    if (b->pauses) return;
+    if (b->pauses || b->is_last) return;
     direct_float_park(e);
     direct_block_target(e, b);
     return;
   }
   struct direct_exit *x = &e->blocks->exits[number];
   const struct direct_block *from = &e->blocks->all[x->block];
-  if (x->linked || !from->live || from->code != b->code || (b->pauses && !from->pauses)) return;
+  if (x->linked || !from->live || from->code != b->code || from->is_last != b->is_last || (b->pauses && !from->pauses)) return;
   direct_float_park(e);
   direct_block_link(e, x, b);
 }
@@ -296,6 +296,16 @@ static int64_t before_pause(const struct direct_engine *e) {
   return e->pause_from <= next ? 0 : e->pause_from - next < INT64_MAX ? (int64_t)(e->pause_from - next) : INT64_MAX;
 }
 
+// The cycles that blocks of the kind BLOCK_LAST may be granted: up to where the run ends at the next branch. They may
+// execute a block more. 0: the run has to end exactly, or nearly so.
+static int64_t last_cycles(const struct direct_engine *e) {
+  int64_t now = (int64_t)direct_instructions_now(e), soft = least(e->instructions_left, e->cycles_left), hard = e->most - now;
+  if (e->run_flags & RUN_EXACT || e->inside.choice) return 0;
+  if (e->halt_at && (int64_t)e->halt_at >= now) hard = least(hard, (int64_t)e->halt_at - now);
+  if (e->poll_interval) soft = least(soft, (int64_t)e->poll_at - now);
+  return hard - soft >= (int64_t)BLOCK_INSNS ? soft : 0;
+}
+
 // Runs blocks from the PC on up to a reason to stop or an instruction that C executes. Returns false
 // if the PC has no block to run.
 bool direct_run_blocks(struct direct_engine *e) {
@@ -306,13 +316,17 @@ bool direct_run_blocks(struct direct_engine *e) {
     struct direct_context *c = e->context;
     uint64_t epoch = e->units.epoch;
     bool hot = next == NEXT_BLOCK && (uint32_t)c->exit == EXIT_HOT;
-    struct direct_block *b = next == NEXT_APART ? block_apart(e) : hot ? direct_block_lengthen(e, c->rip) : block_at(e, c->rip);
-    if (!b || !b->n) return ran;
+    int64_t rest = hot || next == NEXT_APART ? 0 : last_cycles(e);
+    bool last = rest > 0 && rest <= e->blocks->cost_most;
+    struct direct_block *b = next == NEXT_APART ? block_apart(e)
+                             : hot              ? direct_block_lengthen(e, c->rip)
+                                                : block_at(e, c->rip, last ? BLOCK_LAST : BLOCK_PLAIN);
+    if (!b || !b->n || (last && b->pauses)) return ran;
     // Making a block may have taken the place of the one that was left.
     if (next == NEXT_BLOCK && epoch == e->units.epoch) connect(e, b);
     int64_t instructions = least(direct_free_instructions(e), b->pauses ? before_pause(e) : INT64_MAX);
-    if (b->n > instructions || b->cost > e->cycles_left) return ran;
-    int64_t cycles = least(least(instructions, e->cycles_left) - e->blocks->cost_most, GRANT_MOST);
+    if (!last && (b->n > instructions || b->cost > e->cycles_left)) return ran;
+    int64_t cycles = last ? rest - 1 : least(least(instructions, e->cycles_left) - e->blocks->cost_most, GRANT_MOST);
     if (e->log.what) {
       cycles = least(cycles, direct_log_room(e));
       direct_log_begin(e, cycles);

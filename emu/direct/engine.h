@@ -153,6 +153,7 @@ struct direct_bank {
   uint64_t epoch;                  // of the units and blocks
   struct direct_unit **units;      // by the address, modulo UNIT_CACHE
   struct direct_block **blocks;    // by the address, modulo UNIT_CACHE
+  struct direct_block **last_blocks;  // ... those of the kind BLOCK_LAST
   bool has_targets;                // the table of targets is in use
 };
 

@@ -138,6 +138,10 @@ static void put_indirect_exit(struct translation *t, unsigned i) {
     put_load(c, swapped[1], in_context(CONTEXT_GPR + 8 * swapped[1]));
   }
   put_imm_to_memory(c, 4, in_context(CONTEXT_BRANCH), (int32_t)exit_number(t, x));
+  if (t->block->is_last) {  // C grants what the next one may use
+    patch_jump(put_jump(c), shared_unknown(t->e));
+    return;
+  }
   patch_jump(put_jump_if(c, CC_S), shared_unknown(t->e));
   put_zero_extend16(c, R10, R11);
   put_load(c, R10, in_table(BANK_TARGETS, R10));
