@@ -441,6 +441,7 @@ static struct direct_block *make(struct direct_engine *e, uint64_t pc, enum bloc
   b->n = (uint8_t)o.n;
   b->cost = (uint16_t)o.cost;
   if (b->cost > a->cost_most) a->cost_most = b->cost;
+  if (b->is_last && b->cost > a->last_cost_most) a->last_cost_most = b->cost;
   if (!o.n) {
     size_t n = direct_fetch(e, pc, bytes, sizeof bytes, phys);
     if (!n) return NULL;

@@ -156,6 +156,7 @@ struct direct_blocks {
   struct direct_place *places;
   struct heddle_mem_access *accesses;
   uint16_t cost_most;            // of a block that has been made
+  uint16_t last_cost_most;       // ... of the kind BLOCK_LAST
   uint64_t *apart;               // by address, modulo UNIT_CACHE: where all blocks check each access on its own
 };
 

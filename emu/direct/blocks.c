@@ -105,7 +105,8 @@ static void leave_at(struct direct_engine *e, const struct direct_point *p) {
   take_registers(e, &e->blocks->all[p->block]);
   take_flags(e, &p->flags);
   charge_part(e, p);
-  e->boundary = p->boundary;
+  // Where nothing has been executed since C entered a block, C knows better.
+  if (p->count || used_instructions(e)) e->boundary = p->boundary;
   e->context->rip = p->pc;
 }
 
@@ -296,14 +297,25 @@ static int64_t before_pause(const struct direct_engine *e) {
   return e->pause_from <= next ? 0 : e->pause_from - next < INT64_MAX ? (int64_t)(e->pause_from - next) : INT64_MAX;
 }
 
-// The cycles that blocks of the kind BLOCK_LAST may be granted: up to where the run ends at the next branch. They may
-// execute a block more. 0: the run has to end exactly, or nearly so.
-static int64_t last_cycles(const struct direct_engine *e) {
+// The instructions or cycles up to where the run ends at the next branch, if blocks of the kind BLOCK_LAST may go beyond
+// that, and other blocks may not be granted any cycles. NOT_LAST: otherwise.
+#define NOT_LAST INT64_MAX
+static int64_t last_budget(const struct direct_engine *e) {
   int64_t now = (int64_t)direct_instructions_now(e), soft = least(e->instructions_left, e->cycles_left), hard = e->most - now;
-  if (e->run_flags & RUN_EXACT || e->inside.choice) return 0;
-  if (e->halt_at && (int64_t)e->halt_at >= now) hard = least(hard, (int64_t)e->halt_at - now);
   if (e->poll_interval) soft = least(soft, (int64_t)e->poll_at - now);
-  return hard - soft >= (int64_t)BLOCK_INSNS ? soft : 0;
+  if (soft > e->blocks->cost_most || (e->run_flags & RUN_EXACT)) return NOT_LAST;
+  if (e->halt_at && (int64_t)e->halt_at >= now) hard = least(hard, (int64_t)e->halt_at - now);
+  return hard - soft >= 2 * (int64_t)BLOCK_INSNS ? soft : NOT_LAST;
+}
+
+// Cycles to grant to a block of the kind BLOCK_LAST, less than 0: it must not run. A run that may end inside an instruction
+// asks before the one with which its budget ends, so no block may contain that.
+static int64_t last_grant(const struct direct_engine *e, const struct direct_block *b, int64_t budget) {
+  bool is_over = e->instructions_left < 0 || e->cycles_left <= 0;
+  if (b->pauses) return -1;
+  if (!e->inside.choice || is_over) return budget > 1 ? budget - 1 : 0;
+  if (b->n > e->instructions_left || b->cost > e->cycles_left) return -1;
+  return budget > e->blocks->last_cost_most ? budget - e->blocks->last_cost_most : 0;
 }
 
 // Runs blocks from the PC on up to a reason to stop or an instruction that C executes. Returns false
@@ -316,17 +328,23 @@ bool direct_run_blocks(struct direct_engine *e) {
     struct direct_context *c = e->context;
     uint64_t epoch = e->units.epoch;
     bool hot = next == NEXT_BLOCK && (uint32_t)c->exit == EXIT_HOT;
-    int64_t rest = hot || next == NEXT_APART ? 0 : last_cycles(e);
-    bool last = rest > 0 && rest <= e->blocks->cost_most;
+    int64_t budget = hot || next == NEXT_APART ? NOT_LAST : last_budget(e), cycles;
+    bool last = budget != NOT_LAST;
+    if (last && e->boundary && direct_is_exhausted(e)) return ran;
     struct direct_block *b = next == NEXT_APART ? block_apart(e)
                              : hot              ? direct_block_lengthen(e, c->rip)
                                                 : block_at(e, c->rip, last ? BLOCK_LAST : BLOCK_PLAIN);
-    if (!b || !b->n || (last && b->pauses)) return ran;
+    if (!b || !b->n) return ran;
     // Making a block may have taken the place of the one that was left.
     if (next == NEXT_BLOCK && epoch == e->units.epoch) connect(e, b);
-    int64_t instructions = least(direct_free_instructions(e), b->pauses ? before_pause(e) : INT64_MAX);
-    if (!last && (b->n > instructions || b->cost > e->cycles_left)) return ran;
-    int64_t cycles = last ? rest - 1 : least(least(instructions, e->cycles_left) - e->blocks->cost_most, GRANT_MOST);
+    if (last) {
+      cycles = last_grant(e, b, budget);
+      if (cycles < 0) return ran;
+    } else {
+      int64_t instructions = least(direct_free_instructions(e), b->pauses ? before_pause(e) : INT64_MAX);
+      if (b->n > instructions || b->cost > e->cycles_left) return ran;
+      cycles = least(least(instructions, e->cycles_left) - e->blocks->cost_most, GRANT_MOST);
+    }
     if (e->log.what) {
       cycles = least(cycles, direct_log_room(e));
       direct_log_begin(e, cycles);

@@ -432,6 +432,9 @@ static inline uint64_t direct_instructions_now(const struct direct_engine *e) {
 
 static inline uint64_t direct_cycles_now(const struct direct_engine *e) { return (uint64_t)(e->cycle_limit - e->cycles_left); }
 
+// Reports whether a budget of the run is used up.
+static inline bool direct_is_exhausted(const struct direct_engine *e) { return e->instructions_left <= 0 || e->cycles_left <= 0; }
+
 static inline uint64_t flags_of(const struct direct_context *c) {
   return (c->flags >> 8 & 0xd5) | (uint64_t)(c->flags & 1) << 11;
 }
