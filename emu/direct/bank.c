@@ -46,8 +46,9 @@ static bool open_bank(struct direct_bank *b) {
   b->filled = malloc(b->room * sizeof *b->filled);
   b->units = calloc(UNIT_CACHE, sizeof *b->units);
   b->blocks = calloc(UNIT_CACHE, sizeof *b->blocks);
+  b->last_blocks = calloc(UNIT_CACHE, sizeof *b->last_blocks);
   reset(b);
-  return b->filled && b->units && b->blocks;
+  return b->filled && b->units && b->blocks && b->last_blocks;
 }
 
 bool direct_banks_init(struct direct_engine *e) {
@@ -64,6 +65,7 @@ void direct_banks_close(struct direct_engine *e) {
     free(b->filled);
     free(b->units);
     free(b->blocks);
+    free(b->last_blocks);
   }
 }
 

@@ -129,8 +129,8 @@ static void isolate(struct direct_engine *e, struct direct_block *b) {
   unlink_exits(e, b);
   while (b->linked) unlink_exit(e, &a->exits[b->linked]);
   for (unsigned k = 0; k < BANKS; k++) {
-    struct direct_block **cached = e->banks[k].blocks;
-    if (cached && cached[b->pc & (UNIT_CACHE - 1)] == b) cached[b->pc & (UNIT_CACHE - 1)] = NULL;
+    struct direct_block **known = b->is_last ? e->banks[k].last_blocks : e->banks[k].blocks;
+    if (known && known[b->pc & (UNIT_CACHE - 1)] == b) known[b->pc & (UNIT_CACHE - 1)] = NULL;
   }
 }
 
@@ -232,6 +232,7 @@ static bool is_translated(const struct direct_engine *e, const struct direct_ins
       if ((in->what & INSN_HIGH_BYTE) && (memory || (in->what & INSN_ADDRESS))) return false;
       return !(in->what & INSN_FLAGS_BY_COUNT) || is_counted_simply(in);
     case CLASS_NOTHING:
+    case CLASS_PREFETCH:
       return true;
     case CLASS_JUMP:
     case CLASS_JUMP_IF:
@@ -420,7 +421,7 @@ static void set_heat(struct direct_engine *e, const struct direct_block *b) {
 
 // The block at pc; one without instructions if the first is for C. NULL: there is no code. A block is
 // short at first: most code is executed a few times only.
-static struct direct_block *make(struct direct_engine *e, uint64_t pc, bool apart, bool is_short) {
+static struct direct_block *make(struct direct_engine *e, uint64_t pc, enum block_kind kind, bool is_short) {
   struct direct_blocks *a = e->blocks;
   struct direct_region *r = make_room(e);
   struct direct_block *b = first_of(a, a->region) + r->nblocks;
@@ -431,14 +432,16 @@ static struct direct_block *make(struct direct_engine *e, uint64_t pc, bool apar
   b->pc = pc;
   b->code = direct_code_number(e);
   b->region = a->region;
-  b->apart = apart || a->apart[pc & (UNIT_CACHE - 1)] == pc;
+  b->apart = kind == BLOCK_APART || a->apart[pc & (UNIT_CACHE - 1)] == pc;
+  b->is_last = kind == BLOCK_LAST;
   struct outline o;
-  begin_outline(&o, b, is_short && !b->apart);
+  begin_outline(&o, b, b->is_last || (is_short && !b->apart));
   while (o.n < BLOCK_INSNS && add_insn(e, &o)) continue;
   b->code = direct_code_number(e);
   b->n = (uint8_t)o.n;
   b->cost = (uint16_t)o.cost;
   if (b->cost > a->cost_most) a->cost_most = b->cost;
+  if (b->is_last && b->cost > a->last_cost_most) a->last_cost_most = b->cost;
   if (!o.n) {
     size_t n = direct_fetch(e, pc, bytes, sizeof bytes, phys);
     if (!n) return NULL;
@@ -446,7 +449,7 @@ static struct direct_block *make(struct direct_engine *e, uint64_t pc, bool apar
     if (!add_pages(b, pc, n, phys)) b->pages = 1;
   } else {
     choose_registers(e, b, o.registers);
-    b->is_short = o.is_short && branches_on(&o);
+    b->is_short = o.is_short && !b->is_last && branches_on(&o);
     if (b->is_short) set_heat(e, b);
     b->start = e->code.writable + UNIT_CODE_BYTES + a->region * REGION_BYTES + r->bytes;
     b->first_exit = 1 + a->region * REGION_EXITS + r->nexits;
@@ -488,15 +491,15 @@ static bool is_in_use(const struct direct_engine *e, uint64_t code) {
   return false;
 }
 
-static struct direct_block *find(struct direct_engine *e, uint64_t pc, bool apart) {
+static struct direct_block *find(struct direct_engine *e, uint64_t pc, enum block_kind kind) {
   struct direct_blocks *a = e->blocks;
   uint64_t pte;
   if (!heddle_space_peek(e->space, pc, HEDDLE_FETCH, &pte)) return NULL;
   uint32_t page = (uint32_t)(pte >> HEDDLE_PAGE_SHIFT);
   for (uint32_t i = *hash_slot(a, pc, page); i; i = a->all[i].next) {
     struct direct_block *b = &a->all[i];
-    if (b->pc != pc || b->phys[0] != page || (apart && !b->apart)) continue;
-    if (!apart && b->apart && a->apart[pc & (UNIT_CACHE - 1)] != pc) continue;
+    if (b->pc != pc || b->phys[0] != page || b->is_last != (kind == BLOCK_LAST) || (kind == BLOCK_APART && !b->apart)) continue;
+    if (kind != BLOCK_APART && b->apart && a->apart[pc & (UNIT_CACHE - 1)] != pc) continue;
     if (b->code == direct_code_number(e)) return b;
     if (is_in_use(e, b->code) || !is_mapped(e, b)) continue;
     // What it is linked to may not be there any more, and what leads to it may be of another space.
@@ -508,22 +511,27 @@ static struct direct_block *find(struct direct_engine *e, uint64_t pc, bool apar
   return NULL;
 }
 
-// The block at pc in the loaded space, made if need be. Apart: one with a check for each access.
-struct direct_block *direct_block_find(struct direct_engine *e, uint64_t pc, bool apart) {
+// Where the bank has its blocks of the kind.
+static struct direct_block **known_blocks(const struct direct_bank *b, enum block_kind kind) {
+  return kind == BLOCK_LAST ? b->last_blocks : b->blocks;
+}
+
+// The block at pc in the loaded space, made if need be.
+struct direct_block *direct_block_find(struct direct_engine *e, uint64_t pc, enum block_kind kind) {
   direct_float_park(e);
-  struct direct_block *b = find(e, pc, apart);
-  if (!b) b = make(e, pc, apart, true);
-  if (b && !apart) e->bank->blocks[pc & (UNIT_CACHE - 1)] = b;
+  struct direct_block *b = find(e, pc, kind);
+  if (!b) b = make(e, pc, kind, true);
+  if (b && kind != BLOCK_APART) known_blocks(e->bank, kind)[pc & (UNIT_CACHE - 1)] = b;
   return b;
 }
 
 // Replaces the short block at pc by a long one.
 struct direct_block *direct_block_lengthen(struct direct_engine *e, uint64_t pc) {
   direct_float_park(e);
-  struct direct_block *b = find(e, pc, false);
+  struct direct_block *b = find(e, pc, BLOCK_PLAIN);
   if (b && !b->is_short) return b;
   if (b) drop(e, b);
-  b = make(e, pc, false, false);
+  b = make(e, pc, BLOCK_PLAIN, false);
   if (b) e->bank->blocks[pc & (UNIT_CACHE - 1)] = b;
   return b;
 }

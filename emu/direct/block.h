@@ -106,6 +106,7 @@ struct direct_block {
   bool is_short;                 // it ends at its first branch, and counts how often it is executed
   bool is_target;                // it has been in a table of targets
   bool apart;                    // each access has a check of its own
+  bool is_last;                  // of the kind BLOCK_LAST
   bool pauses;                   // it begins with PAUSE, and is run where no PAUSE ends the run
   uint8_t crossings;             // in a row, see note_crossing
   uint64_t last_crossing;
@@ -155,6 +156,7 @@ struct direct_blocks {
   struct direct_place *places;
   struct heddle_mem_access *accesses;
   uint16_t cost_most;            // of a block that has been made
+  uint16_t last_cost_most;       // ... of the kind BLOCK_LAST
   uint64_t *apart;               // by address, modulo UNIT_CACHE: where all blocks check each access on its own
 };
 
@@ -195,7 +197,13 @@ struct outline {
   bool taken[BLOCK_INSNS];  // the block continues where a conditional branch goes if it is taken
 };
 
-struct direct_block *direct_block_find(struct direct_engine *e, uint64_t pc, bool apart);
+enum block_kind {
+  BLOCK_PLAIN,
+  BLOCK_APART,  // with a check for each access
+  BLOCK_LAST,   // up to the first branch, where a run that is not exact can end
+};
+
+struct direct_block *direct_block_find(struct direct_engine *e, uint64_t pc, enum block_kind kind);
 struct direct_block *direct_block_lengthen(struct direct_engine *e, uint64_t pc);
 void direct_block_check_apart(struct direct_engine *e, struct direct_block *b);
 void direct_block_link(struct direct_engine *e, struct direct_exit *x, struct direct_block *to);

@@ -105,7 +105,8 @@ static void leave_at(struct direct_engine *e, const struct direct_point *p) {
   take_registers(e, &e->blocks->all[p->block]);
   take_flags(e, &p->flags);
   charge_part(e, p);
-  e->boundary = p->boundary;
+  // Where nothing has been executed since C entered a block, C knows better.
+  if (p->count || used_instructions(e)) e->boundary = p->boundary;
   e->context->rip = p->pc;
 }
 
@@ -169,7 +170,7 @@ static struct direct_block *block_apart(struct direct_engine *e) {
   struct direct_point *p = e->crossed;
   struct direct_block *b = &e->blocks->all[p->apart];
   if (p->apart && b->live && b->apart && b->pc == p->pc && b->code == direct_code_number(e)) return b;
-  b = direct_block_find(e, p->pc, true);
+  b = direct_block_find(e, p->pc, BLOCK_APART);
   // Making it may have taken the place of the point.
   if (b && e->crossed == p && p->pc == b->pc) p->apart = direct_block_number(e, b);
   return b;
@@ -266,9 +267,9 @@ static bool follow_exit(struct direct_engine *e) {
   return true;
 }
 
-static struct direct_block *block_at(struct direct_engine *e, uint64_t pc) {
-  struct direct_block *b = e->bank->blocks[pc & (UNIT_CACHE - 1)];
-  return b && b->pc == pc ? b : direct_block_find(e, pc, false);
+static struct direct_block *block_at(struct direct_engine *e, uint64_t pc, enum block_kind kind) {
+  struct direct_block *b = (kind == BLOCK_LAST ? e->bank->last_blocks : e->bank->blocks)[pc & (UNIT_CACHE - 1)];
+  return b && b->pc == pc ? b : direct_block_find(e, pc, kind);
 }
 
 // Has the exit that was taken go to the block without C the next time.
@@ -276,14 +277,14 @@ static void connect(struct direct_engine *e, struct direct_block *b) {
   uint32_t number = (uint32_t)e->context->exit;
   if (number == EXIT_HOT) return;
   if (number == EXIT_UNKNOWN) {
-    if (b->pauses) return;
+    if (b->pauses || b->is_last) return;
     direct_float_park(e);
     direct_block_target(e, b);
     return;
   }
   struct direct_exit *x = &e->blocks->exits[number];
   const struct direct_block *from = &e->blocks->all[x->block];
-  if (x->linked || !from->live || from->code != b->code || (b->pauses && !from->pauses)) return;
+  if (x->linked || !from->live || from->code != b->code || from->is_last != b->is_last || (b->pauses && !from->pauses)) return;
   direct_float_park(e);
   direct_block_link(e, x, b);
 }
@@ -296,6 +297,27 @@ static int64_t before_pause(const struct direct_engine *e) {
   return e->pause_from <= next ? 0 : e->pause_from - next < INT64_MAX ? (int64_t)(e->pause_from - next) : INT64_MAX;
 }
 
+// The instructions or cycles up to where the run ends at the next branch, if blocks of the kind BLOCK_LAST may go beyond
+// that, and other blocks may not be granted any cycles. NOT_LAST: otherwise.
+#define NOT_LAST INT64_MAX
+static int64_t last_budget(const struct direct_engine *e) {
+  int64_t now = (int64_t)direct_instructions_now(e), soft = least(e->instructions_left, e->cycles_left), hard = e->most - now;
+  if (e->poll_interval) soft = least(soft, (int64_t)e->poll_at - now);
+  if (soft > e->blocks->cost_most || (e->run_flags & RUN_EXACT)) return NOT_LAST;
+  if (e->halt_at && (int64_t)e->halt_at >= now) hard = least(hard, (int64_t)e->halt_at - now);
+  return hard - soft >= 2 * (int64_t)BLOCK_INSNS ? soft : NOT_LAST;
+}
+
+// Cycles to grant to a block of the kind BLOCK_LAST, less than 0: it must not run. A run that may end inside an instruction
+// asks before the one with which its budget ends, so no block may contain that.
+static int64_t last_grant(const struct direct_engine *e, const struct direct_block *b, int64_t budget) {
+  bool is_over = e->instructions_left < 0 || e->cycles_left <= 0;
+  if (b->pauses) return -1;
+  if (!e->inside.choice || is_over) return budget > 1 ? budget - 1 : 0;
+  if (b->n > e->instructions_left || b->cost > e->cycles_left) return -1;
+  return budget > e->blocks->last_cost_most ? budget - e->blocks->last_cost_most : 0;
+}
+
 // Runs blocks from the PC on up to a reason to stop or an instruction that C executes. Returns false
 // if the PC has no block to run.
 bool direct_run_blocks(struct direct_engine *e) {
@@ -306,13 +328,23 @@ bool direct_run_blocks(struct direct_engine *e) {
     struct direct_context *c = e->context;
     uint64_t epoch = e->units.epoch;
     bool hot = next == NEXT_BLOCK && (uint32_t)c->exit == EXIT_HOT;
-    struct direct_block *b = next == NEXT_APART ? block_apart(e) : hot ? direct_block_lengthen(e, c->rip) : block_at(e, c->rip);
+    int64_t budget = hot || next == NEXT_APART ? NOT_LAST : last_budget(e), cycles;
+    bool last = budget != NOT_LAST;
+    if (last && e->boundary && direct_is_exhausted(e)) return ran;
+    struct direct_block *b = next == NEXT_APART ? block_apart(e)
+                             : hot              ? direct_block_lengthen(e, c->rip)
+                                                : block_at(e, c->rip, last ? BLOCK_LAST : BLOCK_PLAIN);
     if (!b || !b->n) return ran;
     // Making a block may have taken the place of the one that was left.
     if (next == NEXT_BLOCK && epoch == e->units.epoch) connect(e, b);
-    int64_t instructions = least(direct_free_instructions(e), b->pauses ? before_pause(e) : INT64_MAX);
-    if (b->n > instructions || b->cost > e->cycles_left) return ran;
-    int64_t cycles = least(least(instructions, e->cycles_left) - e->blocks->cost_most, GRANT_MOST);
+    if (last) {
+      cycles = last_grant(e, b, budget);
+      if (cycles < 0) return ran;
+    } else {
+      int64_t instructions = least(direct_free_instructions(e), b->pauses ? before_pause(e) : INT64_MAX);
+      if (b->n > instructions || b->cost > e->cycles_left) return ran;
+      cycles = least(least(instructions, e->cycles_left) - e->blocks->cost_most, GRANT_MOST);
+    }
     if (e->log.what) {
       cycles = least(cycles, direct_log_room(e));
       direct_log_begin(e, cycles);

@@ -197,12 +197,38 @@ func (s *subject) compareWith(o *subject, a, b arch.Stop) string {
 // TestBlocksAgainstSteps runs random programs in blocks and one instruction at a time: every stop
 // is the same, with the same state.
 func TestBlocksAgainstSteps(t *testing.T) {
+	agreeWithSteps(t, programForms(arch.V3), testsize.Runs(3_000, 20_000, 1_000_000))
+}
+
+// TestFlagsOfShifts does so with programs that consist of shifts and rotations, most of them by CL, of instructions that
+// change or use a part of the flags, and of some others.
+func TestFlagsOfShifts(t *testing.T) {
+	var list []form
+	for _, f := range programForms(arch.V3) {
+		wide := f.table == 1 && !f.vex && f.prefix == 0
+		switch {
+		case f.table == 0 && (f.opcode == 0xd2 || f.opcode == 0xd3) && !f.vex:
+			list = append(list, slices.Repeat([]form{f}, 4)...)
+		case f.table == 0 && (f.opcode >= 0xfe || f.opcode&^1 == 0xd0 || f.opcode == 0x8d || f.opcode == 0x11),
+			wide && (f.opcode&^15 == 0x40 || f.opcode&^15 == 0x90 || f.opcode == 0xa5 || f.opcode == 0xaf):
+			list = append(list, f)
+		case f.table == 0 && f.opcode < 0x40 || f.table == 0 && f.opcode&^3 == 0x88:
+			if f.opcode&7 == 3 {
+				list = append(list, f)
+			}
+		}
+	}
+	agreeWithSteps(t, list, testsize.Runs(3_000, 10_000, 1_000_000))
+}
+
+// agreeWithSteps runs random programs of the forms in blocks and one instruction at a time.
+func agreeWithSteps(t *testing.T, list []form, programs int) {
+	t.Helper()
 	seed := uint64(1)
 	if n, err := strconv.ParseUint(os.Getenv("HEDDLE_SEED"), 10, 64); err == nil {
 		seed = n
 	}
 	level := arch.V3
-	list := programForms(level)
 	only, _ := strconv.Atoi(os.Getenv("HEDDLE_CASE"))
 	rnd := rand.New(rand.NewPCG(seed, 7))
 	data := newData(rnd)
@@ -210,7 +236,7 @@ func TestBlocksAgainstSteps(t *testing.T) {
 	steps.cpu.setStepsOnly(true)
 	failed := 0
 	reasons := map[arch.StopReason]int{}
-	for n := range testsize.Runs(3_000, 20_000, 1_000_000) {
+	for n := range programs {
 		rnd := rand.New(rand.NewPCG(seed, uint64(n)))
 		state := randomState(rnd)
 		state.Regs.RFLAGS &^= 0x400

@@ -153,6 +153,7 @@ struct direct_bank {
   uint64_t epoch;                  // of the units and blocks
   struct direct_unit **units;      // by the address, modulo UNIT_CACHE
   struct direct_block **blocks;    // by the address, modulo UNIT_CACHE
+  struct direct_block **last_blocks;  // ... those of the kind BLOCK_LAST
   bool has_targets;                // the table of targets is in use
 };
 
@@ -430,6 +431,9 @@ static inline uint64_t direct_instructions_now(const struct direct_engine *e) {
 }
 
 static inline uint64_t direct_cycles_now(const struct direct_engine *e) { return (uint64_t)(e->cycle_limit - e->cycles_left); }
+
+// Reports whether a budget of the run is used up.
+static inline bool direct_is_exhausted(const struct direct_engine *e) { return e->instructions_left <= 0 || e->cycles_left <= 0; }
 
 static inline uint64_t flags_of(const struct direct_context *c) {
   return (c->flags >> 8 & 0xd5) | (uint64_t)(c->flags & 1) << 11;

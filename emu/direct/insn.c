@@ -259,8 +259,9 @@ static enum direct_class class_of(const ZydisDecodedInstruction *in, const Zydis
       return CLASS_STRING;
     case ZYDIS_CATEGORY_NOP:
     case ZYDIS_CATEGORY_WIDENOP:
-    case ZYDIS_CATEGORY_PREFETCH:
       return in->mnemonic == ZYDIS_MNEMONIC_FNOP ? CLASS_NATIVE : CLASS_NOTHING;
+    case ZYDIS_CATEGORY_PREFETCH:
+      return in->meta.isa_set == ZYDIS_ISA_SET_SSE_PREFETCH && in->raw.modrm.mod != 3 ? CLASS_PREFETCH : CLASS_NOTHING;
     default:
       break;
   }

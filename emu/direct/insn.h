@@ -35,7 +35,8 @@ enum direct_class {
   CLASS_INVALID,     // raises #UD
   CLASS_PRIVILEGED,  // raises #GP
   CLASS_NATIVE,      // by the host, with another operand in memory
-  CLASS_NOTHING,     // has no effect: NOP, prefetches, fences
+  CLASS_NOTHING,     // has no effect: NOP, fences
+  CLASS_PREFETCH,    // has no effect but that a later access may be faster
   CLASS_PAUSE,
   CLASS_JUMP,        // direct
   CLASS_JUMP_IF,

@@ -105,7 +105,7 @@ func (i Instruction) shiftsOut() bool {
 // branches reports whether the instruction can go elsewhere than to the next.
 func (i Instruction) branches() bool {
 	switch i.class {
-	case C.CLASS_NATIVE, C.CLASS_NOTHING, C.CLASS_PAUSE, C.CLASS_PUSH, C.CLASS_POP, C.CLASS_LEAVE, C.CLASS_EMULATED:
+	case C.CLASS_NATIVE, C.CLASS_NOTHING, C.CLASS_PREFETCH, C.CLASS_PAUSE, C.CLASS_PUSH, C.CLASS_POP, C.CLASS_LEAVE, C.CLASS_EMULATED:
 		return false
 	}
 	return true

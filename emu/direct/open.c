@@ -93,6 +93,7 @@ void direct_check_units(struct direct_engine *e) {
   if (b->epoch) {  // otherwise the lists are new
     memset(b->units, 0, UNIT_CACHE * sizeof *b->units);
     memset(b->blocks, 0, UNIT_CACHE * sizeof *b->blocks);
+    memset(b->last_blocks, 0, UNIT_CACHE * sizeof *b->last_blocks);
   }
   if (b->code != code) direct_targets_forget(b);
   b->epoch = e->units.epoch;

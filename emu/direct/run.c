@@ -10,13 +10,11 @@ static inline struct direct_unit *unit_at(struct direct_engine *e, uint64_t pc) 
 
 // ---- reasons to stop ----------------------------------------------------------------------
 
-static bool exhausted(const struct direct_engine *e) { return e->instructions_left <= 0 || e->cycles_left <= 0; }
-
 // Reports whether the run has used its budget up at the PC. Budgets that are not exact are looked
 // at after branches alone.
 static bool is_over(const struct direct_engine *e) {
   if ((int64_t)direct_instructions_now(e) >= e->most) return true;
-  return exhausted(e) && (e->boundary || (e->run_flags & RUN_EXACT));
+  return direct_is_exhausted(e) && (e->boundary || (e->run_flags & RUN_EXACT));
 }
 
 bool direct_has_breakpoint(const struct direct_engine *e, uint64_t pc) {

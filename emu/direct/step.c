@@ -83,8 +83,12 @@ static bool prepare(struct direct_engine *e, const struct direct_insn *in, struc
     e->context->pointer = direct_locate(e, a->va, in->what & INSN_STORES ? HEDDLE_WRITE : HEDDLE_READ);
     return true;
   }
-  e->context->pointer = e->context->bounce + (a->va & 63);
-  return !(in->what & INSN_LOADS) || direct_read(e, a->va, e->context->pointer, a->n);
+  uint8_t *copy = e->context->pointer = e->context->bounce + (a->va & 63);
+  if (in->what & INSN_LOADS) return direct_read(e, a->va, copy, a->n);
+  // A store that is not made, because of an x87 exception that is not masked, leaves what is there.
+  copy_bytes(copy, direct_locate(e, a->va, HEDDLE_WRITE), a->first);
+  copy_bytes(copy + a->first, direct_locate(e, a->va + a->first, HEDDLE_WRITE), a->n - a->first);
+  return true;
 }
 
 // Makes the flags that the manual leaves undefined 0.
@@ -339,6 +343,7 @@ enum direct_stop direct_step(struct direct_engine *e, struct direct_unit *u) {
     case CLASS_NATIVE:
       return execute_native(e, u);
     case CLASS_NOTHING:
+    case CLASS_PREFETCH:
     case CLASS_PAUSE:
       break;
     case CLASS_JUMP:

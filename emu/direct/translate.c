@@ -138,6 +138,10 @@ static void put_indirect_exit(struct translation *t, unsigned i) {
     put_load(c, swapped[1], in_context(CONTEXT_GPR + 8 * swapped[1]));
   }
   put_imm_to_memory(c, 4, in_context(CONTEXT_BRANCH), (int32_t)exit_number(t, x));
+  if (t->block->is_last) {  // C grants what the next one may use
+    patch_jump(put_jump(c), shared_unknown(t->e));
+    return;
+  }
   patch_jump(put_jump_if(c, CC_S), shared_unknown(t->e));
   put_zero_extend16(c, R10, R11);
   put_load(c, R10, in_table(BANK_TARGETS, R10));
@@ -256,6 +260,16 @@ static struct place put_group_access(struct translation *t, unsigned i, unsigned
   return at_register(t->pointer, at - g->low);
 }
 
+// Computes the guest's address of an operand into the pointer register.
+static void put_operand_address(struct translation *t, const struct direct_operand *m) {
+  bool constant = m->base == NO_REGISTER && m->index == NO_REGISTER;
+  struct place at = {.base = m->base, .index = m->index, .scale = m->scale, .disp = (int32_t)m->disp};
+  if ((constant && !m->segment) || m->disp != (int32_t)m->disp)
+    put_constant(&t->c, t->pointer, m->narrow ? (uint32_t)m->disp : (uint64_t)m->disp);
+  else put_op_memory(&t->c, m->narrow ? 4 : 8, OP_LEA, t->pointer, at);
+  if (m->segment) put_op_memory(&t->c, 8, OP_ADD, t->pointer, in_context(m->segment == SEGMENT_FS ? CONTEXT_FS_BASE : CONTEXT_GS_BASE));
+}
+
 // Checks the instruction's operand in memory. The result is where the host has it.
 static struct place put_access(struct translation *t, unsigned i, unsigned size, bool write) {
   const struct direct_operand *m = &t->insns[i].memory;
@@ -268,10 +282,7 @@ static struct place put_access(struct translation *t, unsigned i, unsigned size,
     t->where = (struct where){0, va};
     return put_constant_access(t, p, va, write);
   }
-  struct place at = {.base = m->base, .index = m->index, .scale = m->scale, .disp = (int32_t)m->disp};
-  if (constant || m->disp != (int32_t)m->disp) put_constant(&t->c, t->pointer, va);
-  else put_op_memory(&t->c, m->narrow ? 4 : 8, OP_LEA, t->pointer, at);
-  if (m->segment) put_op_memory(&t->c, 8, OP_ADD, t->pointer, in_context(m->segment == SEGMENT_FS ? CONTEXT_FS_BASE : CONTEXT_GS_BASE));
+  put_operand_address(t, m);
   t->where = (struct where){put_address_word(t), 0};
   put_translation(t, p, size, write, false);
   return at_register(t->pointer, 0);
@@ -279,6 +290,23 @@ static struct place put_access(struct translation *t, unsigned i, unsigned size,
 
 static void put_add_to_stack(struct translation *t, int32_t n) {
   put_op_memory(&t->c, 8, OP_LEA, RSP, at_register(RSP, n));
+}
+
+// Has the host prefetch what the guest's instruction names, if its page is in the table. Without that, code
+// that prefetches waits for memory at each access.
+static void put_prefetch(struct translation *t, const struct direct_insn *in) {
+  struct code *c = &t->c;
+  put_flags_aside(t);
+  t->group.valid = false;
+  put_operand_address(t, &in->memory);
+  put_op_register(c, 4, OP_LOAD, t->scratch, t->pointer);
+  put_shift_right(c, 4, t->scratch, HEDDLE_PAGE_SHIFT);
+  put_op_memory(c, 8, OP_XOR, t->pointer, pages_table(false, t->scratch));
+  put_op_imm(c, 8, 7, t->pointer, HEDDLE_PAGE_SIZE - 1);
+  uint8_t *absent = put_jump_if(c, CC_NBE);
+  put_op_memory(c, 8, OP_ADD, t->pointer, bytes_table(false, t->scratch));
+  put_insn(c, in, at_register(t->pointer, 0), -1);
+  patch_jump(absent, c->at);
 }
 
 // ---- instructions -------------------------------------------------------------------------------
@@ -435,6 +463,9 @@ static bool put_instruction(struct translation *t, unsigned i) {
   switch ((enum direct_class)t->insns[i].class) {
     case CLASS_NATIVE:
       put_native(t, i);
+      return true;
+    case CLASS_PREFETCH:
+      put_prefetch(t, &t->insns[i]);
       return true;
     case CLASS_JUMP_IF:
       put_branch(t, i);

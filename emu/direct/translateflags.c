@@ -14,12 +14,13 @@ static bool sets_all(const struct direct_insn *in) {
   return changed_flags(in) == FLAGS_ARITHMETIC && !(in->what & INSN_FLAGS_BY_COUNT);
 }
 
-// Reports whether the flags before the instruction matter to it or to those after it.
-static bool needs_flags(const struct direct_insn *in) {
-  return in->flags_read || (changed_flags(in) && !sets_all(in));
+// Reports whether the instruction computes with flags. A shift or rotation by CL only leaves those before it if CL is 0.
+static bool computes_with_flags(const struct direct_insn *in) {
+  bool through = in->mnemonic == ZYDIS_MNEMONIC_RCL || in->mnemonic == ZYDIS_MNEMONIC_RCR;
+  return in->flags_read && (!(in->what & INSN_FLAGS_BY_COUNT) || through);
 }
 
-// Reports whether the block can be left before the instruction.
+// Reports whether the block can be left before the instruction, or needs the host's flags for it.
 static bool is_visible(const struct direct_insn *in) {
   if (in->class == CLASS_NOTHING || in->class == CLASS_PAUSE || in->class == CLASS_JUMP) return false;
   if (in->class != CLASS_NATIVE) return true;
@@ -30,16 +31,42 @@ static bool is_visible(const struct direct_insn *in) {
 static bool matter_after(const struct translation *t, unsigned i) {
   for (unsigned j = i + 1; j < t->n; j++) {
     const struct direct_insn *in = &t->insns[j];
-    if (is_visible(in) || needs_flags(in)) return true;
+    if (is_visible(in) || computes_with_flags(in)) return true;
     if (sets_all(in)) return false;
   }
   return true;
 }
 
+static bool is_shift(const struct direct_insn *in) {
+  return in->mnemonic == ZYDIS_MNEMONIC_SHL || in->mnemonic == ZYDIS_MNEMONIC_SHR || in->mnemonic == ZYDIS_MNEMONIC_SAR;
+}
+
+// Reports whether the flags after a shift of a register by CL can be left where they are between blocks, by
+// their formula or as they are there already if the count is 0: nothing in the block needs them in the host's.
+static bool is_left_in_context(const struct translation *t, unsigned i) {
+  const struct direct_insn *in = &t->insns[i];
+  if (!(in->what & INSN_FLAGS_BY_COUNT) || !is_shift(in) || !insn_is_register(in) || (in->what & INSN_HIGH_BYTE)) return false;
+  for (unsigned j = i + 1; j < t->n; j++) {
+    const struct direct_insn *next = &t->insns[j];
+    if (computes_with_flags(next)) return false;
+    if (sets_all(next)) return true;
+    if (next->what & INSN_FLAGS_BY_COUNT) return is_left_in_context(t, j);
+    if (changed_flags(next)) return false;
+  }
+  return true;
+}
+
+// Reports whether instruction i needs the flags from before it in the host's.
+static bool needs_flags(const struct translation *t, unsigned i) {
+  const struct direct_insn *in = &t->insns[i];
+  if (computes_with_flags(in)) return true;
+  return changed_flags(in) && !sets_all(in) && matter_after(t, i) && !is_left_in_context(t, i);
+}
+
 // Reports whether the block needs the flags from before it in the host's.
 bool flags_are_needed(const struct translation *t) {
   for (unsigned i = 0; i < t->n; i++) {
-    if (needs_flags(&t->insns[i])) return true;
+    if (needs_flags(t, i)) return true;
     if (sets_all(&t->insns[i])) return false;
   }
   return false;
@@ -165,6 +192,19 @@ static bool has_formula(const struct translation *t) {
   return t->flags.formula != FORMULA_SAVED && t->flags.formula < FORMULA_ENTRY;
 }
 
+// Puts the flags where they are between blocks.
+void put_exit_flags(struct translation *t) {
+  struct direct_flags *f = &t->flags;
+  if (f->formula == FORMULA_ENTRY) return;
+  if (f->formula == FORMULA_HOST) put_save(t);
+  if (has_formula(t)) {
+    for (unsigned r = 0; r < 16; r++) keep_register(t, r);
+    if (f->first == OPERAND_CONSTANT) put_imm_to_memory(&t->c, 8, in_context(CONTEXT_FIRST), f->constant);
+    if (f->second == OPERAND_CONSTANT) put_imm_to_memory(&t->c, 8, in_context(CONTEXT_SECOND), f->constant);
+  }
+  put_imm_to_memory(&t->c, 4, in_context(CONTEXT_FORMULA), (int32_t)(f->formula | (unsigned)f->width << 8));
+}
+
 // ---- before and after instructions -----------------------------------------------------------
 
 // The host's flags are about to be used for something else where the block can be left.
@@ -174,14 +214,37 @@ void put_flags_aside(struct translation *t) {
 }
 
 static bool shifts_by_constant(const struct direct_insn *in) {
-  bool shift = in->mnemonic == ZYDIS_MNEMONIC_SHL || in->mnemonic == ZYDIS_MNEMONIC_SHR || in->mnemonic == ZYDIS_MNEMONIC_SAR;
-  return shift && insn_is_register(in) && sets_all(in) && !(in->what & INSN_HIGH_BYTE);
+  return is_shift(in) && insn_is_register(in) && sets_all(in) && !(in->what & INSN_HIGH_BYTE);
+}
+
+static unsigned formula_of_shift(const struct direct_insn *in) {
+  return in->mnemonic == ZYDIS_MNEMONIC_SHL ? FORMULA_LEFT : in->mnemonic == ZYDIS_MNEMONIC_SHR ? FORMULA_RIGHT : FORMULA_ARITHMETIC_RIGHT;
+}
+
+// The flags after a shift of a register by CL, unless that is 0: the host's are whatever they are.
+static void put_formula_by_count(struct translation *t, const struct direct_insn *in) {
+  struct code *c = &t->c;
+  unsigned formula = formula_of_shift(in);
+  put_exit_flags(t);
+  t->flags = (struct direct_flags){.formula = FORMULA_ENTRY, .first = OPERAND_KEPT, .second = OPERAND_KEPT};
+  t->in_host = false;
+  put_op_register(c, 4, OP_LOAD, t->scratch, RCX);
+  put_op_imm(c, 4, 4, t->scratch, in->width == 8 ? 63 : 31);
+  uint8_t *none = put_jump_if(c, CC_Z);
+  put_store(c, insn_rm(in), in_context(CONTEXT_FIRST));
+  put_store(c, t->scratch, in_context(CONTEXT_SECOND));
+  put_imm_to_memory(c, 4, in_context(CONTEXT_FORMULA), (int32_t)(formula | (unsigned)in->width << 8));
+  patch_jump(none, c->at);
 }
 
 // Puts the flags, as instruction i needs them, into the host's; keeps values that it overwrites.
 void put_flags_before(struct translation *t, unsigned i) {
   const struct direct_insn *in = &t->insns[i];
-  if (needs_flags(in)) {
+  if (is_left_in_context(t, i) && matter_after(t, i)) {
+    put_formula_by_count(t, in);
+    return;
+  }
+  if (needs_flags(t, i)) {
     put_into_host(t);
     unsigned must = in->what & INSN_FLAGS_BY_COUNT ? FLAGS_ARITHMETIC : in->flags_read;
     if (t->flags.undefined & must) {
@@ -274,7 +337,7 @@ static void find_formula(struct translation *t, const struct direct_insn *in, st
     return;
   }
   if (shifts_by_constant(in)) {
-    f.formula = in->mnemonic == ZYDIS_MNEMONIC_SHL ? FORMULA_LEFT : in->mnemonic == ZYDIS_MNEMONIC_SHR ? FORMULA_RIGHT : FORMULA_ARITHMETIC_RIGHT;
+    f.formula = (uint8_t)formula_of_shift(in);
     f.second = OPERAND_CONSTANT;
     f.constant = (int32_t)(in->has_modrm && (in->opcode & 0xfe) == 0xd0 ? 1 : in->imm & (in->width == 8 ? 63 : 31));
     f.undefined = in->flags_undefined;
@@ -300,6 +363,7 @@ void put_flags_after(struct translation *t, unsigned i, struct place m) {
   const struct direct_insn *in = &t->insns[i];
   unsigned undefined = in->flags_undefined;
   if (!changed_flags(in)) return;
+  if (is_left_in_context(t, i) && matter_after(t, i)) return;
   if (!sets_all(in)) undefined |= t->flags.undefined & ~(unsigned)in->flags_set;
   t->flags = (struct direct_flags){
       .formula = FORMULA_HOST, .first = OPERAND_KEPT, .second = OPERAND_KEPT, .undefined = (uint16_t)undefined};
@@ -307,17 +371,4 @@ void put_flags_after(struct translation *t, unsigned i, struct place m) {
   if (!matter_after(t, i)) return;
   if (in->what & INSN_FLAGS_BY_COUNT) put_define_by_count(t, in);
   else find_formula(t, in, m);
-}
-
-// Puts the flags where they are between blocks.
-void put_exit_flags(struct translation *t) {
-  struct direct_flags *f = &t->flags;
-  if (f->formula == FORMULA_ENTRY) return;
-  if (f->formula == FORMULA_HOST) put_save(t);
-  if (has_formula(t)) {
-    for (unsigned r = 0; r < 16; r++) keep_register(t, r);
-    if (f->first == OPERAND_CONSTANT) put_imm_to_memory(&t->c, 8, in_context(CONTEXT_FIRST), f->constant);
-    if (f->second == OPERAND_CONSTANT) put_imm_to_memory(&t->c, 8, in_context(CONTEXT_SECOND), f->constant);
-  }
-  put_imm_to_memory(&t->c, 4, in_context(CONTEXT_FORMULA), (int32_t)(f->formula | (unsigned)f->width << 8));
 }

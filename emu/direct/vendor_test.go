@@ -2,6 +2,7 @@ package direct
 
 import (
 	"bytes"
+	"encoding/binary"
 	"os"
 	"sync"
 
@@ -56,6 +57,14 @@ func (i Instruction) differsByVendor(c *oracleCase, trap uint64) bool {
 		return trap == pageFault
 	}
 	return false
+}
+
+// setsMisalignedMask reports whether an instruction loads MXCSR with bit 17 set, and no other that is reserved: the mask of
+// misaligned operands, which AMD's processors may have (APM volume 2, section 3.1.6) and the guest's has not, so that
+// #GP is raised as on Intel's.
+func (i Instruction) setsMisalignedMask(want *oracleResult) bool {
+	const misaligned = 1 << 17
+	return i.vexMap == 1 && i.opcode == 0xae && binary.LittleEndian.Uint32(want.State.FP[24:])&misaligned != 0
 }
 
 // lacksDescriptor reports whether the host has no descriptor for the selector of Linux's code segment

@@ -1,6 +1,7 @@
 package direct
 
 import (
+	"encoding/binary"
 	"math/rand/v2"
 	"testing"
 
@@ -38,4 +39,30 @@ func TestSharedFloats(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestStoresThatAreNotMade has an x87 exception that is not masked keep an instruction from storing. Memory
+// stays as it was, in one page and in two.
+func TestStoresThatAreNotMade(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 1))
+	data := newData(rnd)
+	o, s := newOracle(t, data), newSubject(t, arch.V2, data)
+	var cases []oracleCase
+	for _, code := range [][]byte{{0xdf, 0x17}, {0xdb, 0x17}, {0xdf, 0x3f}, {0xdd, 0x1f}, {0xd9, 0x17}} { // of various types, to [rdi]
+		for _, at := range []uint64{oracleData + 64, oracleData + arch.PageSize - 1} {
+			c := oracleCase{State: randomState(rnd), CodeAt: oracleCode + 256, NCode: 2}
+			copy(c.Code[:], code)
+			c.State.Regs.RIP, c.State.Regs.GPR[arch.RDI] = c.CodeAt, at
+			fp := c.State.FP[:]
+			binary.LittleEndian.PutUint16(fp, 0x340) // no exception is masked
+			binary.LittleEndian.PutUint16(fp[2:], 0)
+			fp[4] = 1 // one register is in use, and it has too large a number
+			binary.LittleEndian.PutUint64(fp[32:], 1<<63|1)
+			binary.LittleEndian.PutUint16(fp[40:], 0x7ffe)
+			cases = append(cases, c)
+		}
+	}
+	compare(t, o, s, cases, func(i int) (string, Instruction) {
+		return "store", Inspect(arch.V2, cases[i].Code[:], cases[i].CodeAt)
+	})
 }
