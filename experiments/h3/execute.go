@@ -28,7 +28,7 @@ func (r *Recording) searchByExecution(l *limiter, out *Outcome, o *Options, move
 		Fails: func(m *machine.Machine, stdout, stderr []byte) bool { return out.isSameFailure(m, stdout, stderr, o) },
 	})
 	if err != nil || !found.Found {
-		return err
+		return l.limitError(err, executingPaths)
 	}
 	executed := *out
 	executed.Executed = found

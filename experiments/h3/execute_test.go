@@ -12,17 +12,27 @@ import (
 // turns of 30 instructions make these programs fail in some seeds of a few.
 var turnsOf30 = sched.Options{Policy: sched.Random, Quantum: 30}
 
-// receiveWhatIsThere receives without waiting, and takes what has come so far for all.
+// receiveWhatIsThere receives without waiting, and takes what has come so far for all. Both threads compute
+// before, if ROUNDS is defined.
 const receiveWhatIsThere = `
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/socket.h>
+#ifndef ROUNDS
+#define ROUNDS 0
+#endif
 static int ends[2], received;
+static void compute(void)
+{
+	for (volatile int i = 0; i < ROUNDS; i++)
+		;
+}
 static void *receive(void *arg)
 {
 	char b[8];
+	compute();
 	fcntl(ends[0], F_SETFL, O_NONBLOCK);
 	for (int i = 0; i < 5; i++) {
 		ssize_t n = recv(ends[0], b, sizeof b, 0);
@@ -35,6 +45,7 @@ static void *receive(void *arg)
 }
 static void *transmit(void *arg)
 {
+	compute();
 	for (int i = 0; i < 4; i++)
 		send(ends[1], "abc", 3, 0);
 	return arg;
@@ -53,7 +64,7 @@ int main(void)
 `
 
 // TestSearchByExecution has programs of which no symbolic trace gives the schedule: their threads share
-// a container whose memory is freed, and a socket that they do not wait for.
+// a container whose memory is freed, and a socket that they do not wait for; also at the ends of long paths.
 func TestSearchByExecution(t *testing.T) {
 	t.Run("container", func(t *testing.T) {
 		bin := gcctest.File(t, filepath.Join("testdata", "shared-vector.cpp"), "-lstdc++")
@@ -61,5 +72,9 @@ func TestSearchByExecution(t *testing.T) {
 	})
 	t.Run("socket", func(t *testing.T) {
 		reproduceSeeds(t, &bug{class: machine.FailureAssertion, sched: turnsOf30, slow: true}, gcctest.C(t, receiveWhatIsThere))
+	})
+	t.Run("long paths", func(t *testing.T) {
+		b := &bug{class: machine.FailureAssertion, sched: sched.Options{Policy: sched.Random, Quantum: 300}, slow: true}
+		reproduceSeeds(t, b, gcctest.C(t, receiveWhatIsThere, "-DROUNDS=150000"))
 	})
 }

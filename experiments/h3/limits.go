@@ -30,6 +30,7 @@ const (
 	comingToCheckpoint = "the run was repeated up to a checkpoint"
 	followingPaths     = "the threads were followed along their paths"
 	runningPlan        = "the program ran under the schedule"
+	executingPaths     = "the program was executed along the paths of its threads"
 )
 
 // limiter bounds an attempt.

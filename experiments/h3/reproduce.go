@@ -261,8 +261,14 @@ func (r *Recording) Reproduce(ctx context.Context, o Options) (*Outcome, error) 
 	if o.Checkpoints.Every > 0 && out.Model != parseModel(r.model) {
 		return nil, errCheckpointModel.New(r.file, r.model, o.Model)
 	}
-	err := r.tryCheckpoints(l, out, &o)
-	if err == nil && !out.Verified && out.Answer != smt.Unsatisfiable || errors.Is(err, errNotFollowed) {
+	if r.isLong() {
+		if err := r.searchByExecution(l.shareOf(false), out, &o, manyMoves); err != nil || out.Executed != nil {
+			return out, err
+		}
+	}
+	err := r.tryCheckpoints(l.shareOf(o.isSymbolic()), out, &o)
+	isLimited := (errors.Is(err, errTimeout) || errors.Is(err, errMemory)) && !l.isReached()
+	if err == nil && !out.Verified && out.Answer != smt.Unsatisfiable || errors.Is(err, errNotFollowed) || isLimited {
 		if err := r.searchByExecution(l, out, &o, manyMoves); err != nil {
 			return nil, err
 		}
@@ -274,6 +280,23 @@ func (r *Recording) Reproduce(ctx context.Context, o Options) (*Outcome, error) 
 		return nil, err
 	}
 	return out, nil
+}
+
+// longPaths is the number of instructions after the second thread's creation from which on the threads are
+// executed along their paths before they are followed symbolically, which takes minutes then.
+const longPaths = 1_000_000
+
+// isLong reports whether the paths after the second thread's creation are long.
+func (r *Recording) isLong() bool {
+	n := uint64(0)
+	for i := range r.profile.Threads {
+		for _, t := range r.profile.Threads[i].Turns {
+			for _, b := range t.Blocks {
+				n += uint64(len(r.profile.Blocks[b].Instructions))
+			}
+		}
+	}
+	return n > r.begin.instructions+longPaths
 }
 
 // findSchedule looks for a schedule from the point where the trace is solved, without guesses if

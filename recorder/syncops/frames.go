@@ -133,6 +133,9 @@ func (r *Recognizer) atEntry(t *thread, called *function, regs *arch.Regs, at *e
 		case f.ret == ret && f.entry != arch.Addr(regs.RIP):
 			// A jump from the end of one function to another, as call_once does to
 			// pthread_once: the same call still.
+		case f.ret == ret && f.function.op == event.OpSpinLock && f.args[0] == regs.GPR[arch.RDI]:
+			// A round of waiting: glibc's pthread_spin_lock jumps to its begin.
+			return
 		default:
 			// The same place again: the earlier call was left.
 			r.recordUnwound(t, f, at)

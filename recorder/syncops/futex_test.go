@@ -115,3 +115,23 @@ func TestRecordingChangesNothing(t *testing.T) {
 	c.MaxInstructions = 100_000
 	record(t, c, machine.SyncRecord{Atomics: true})
 }
+
+// TestRoundsOfASpinLock: glibc's pthread_spin_lock returns to its first instruction to try again; that is no
+// further call.
+func TestRoundsOfASpinLock(t *testing.T) {
+	for _, c := range []sched.Options{{}, {Policy: sched.Random, Quantum: 20}} {
+		config := config(build(t, "spins.c"))
+		config.Sched = c
+		r := record(t, config, machine.SyncRecord{})
+		r.nested(t)
+		phases := map[event.Phase]int{}
+		for _, e := range r.syncs {
+			if e.Op == event.OpSpinLock && e.Phase != event.Return {
+				phases[e.Phase]++
+			}
+		}
+		if calls := threads*times + 1; phases[event.Enter]+phases[event.Whole] != calls || phases[event.Unwound] != 0 {
+			t.Errorf("%d calls of pthread_spin_lock are recorded as %v", calls, phases)
+		}
+	}
+}

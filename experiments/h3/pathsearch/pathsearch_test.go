@@ -35,8 +35,10 @@ func TestTurnsOfACoreComeInTheirOrder(t *testing.T) {
 	if !ok {
 		t.Fatal("the paths are too long")
 	}
-	if !slices.Equal(r.routes[0].pcs, []arch.Addr{10, 11, 12, 20, 21}) {
-		t.Errorf("the path of thread 1 is %v", r.routes[0].pcs)
+	for i, want := range []arch.Addr{10, 11, 12, 20, 21} {
+		if got := r.routes[0].pc(i); got != want {
+			t.Errorf("instruction %d of thread 1 is at %d, not %d", i, got, want)
+		}
 	}
 	want := []turn{{route: 0, end: 3, started: 0, length: 3}, {route: 1, end: 2, started: 3, length: 2}, {route: 0, end: 5, started: 5, length: 2}}
 	if !slices.Equal(r.cores[0].turns, want) {

@@ -61,7 +61,7 @@ func Search(ctx context.Context, p Problem) (*Result, error) {
 	s := &search{Problem: p, recorded: r, stage: stage, ctx: ctx, sharing: newSharedCells(), result: &Result{}}
 	s.root = s.stage.m.Snapshot()
 	s.stdoutAtRoot, s.stderrAtRoot = stage.stdout.Len(), stage.stderr.Len()
-	at := slices.Index(r.routes[0].pcs, stage.pc)
+	at := r.routes[0].find(stage.pc)
 	if at < 0 {
 		return &Result{}, nil
 	}
@@ -571,7 +571,7 @@ func (s *search) step(core int) outcome {
 		}
 		return restarts
 	}
-	if m.ran == 0 || s.stage.policy.strayed || p.done[t.route] < len(r.pcs) && m.pc != r.pcs[p.done[t.route]] {
+	if m.ran == 0 || s.stage.policy.strayed || p.done[t.route] < len(r.path) && m.pc != r.pc(p.done[t.route]) {
 		return restarts
 	}
 	if s.dead[p.key()] {

@@ -133,7 +133,7 @@ func (s *stage) move(r *route, core arch.CoreID, from, to int, note func([]memlo
 		switch {
 		case !repeats:
 			m.reached += int(s.ran)
-		case s.ran > 0 && s.pc != r.pcs[m.reached]:
+		case s.ran > 0 && s.pc != r.pc(m.reached):
 			m.reached++
 		}
 	}
