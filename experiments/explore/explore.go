@@ -210,6 +210,7 @@ func (x *exploration) restart() {
 		x.exploreBounded(dpor.NewBounded(b.Delays, b.Most))
 	}
 	x.helpers.forget()
+	x.runner.dropSaved()
 	x.report.Executions, x.report.Redundant, x.report.Outlasted, x.report.Events = 0, 0, 0, 0
 	x.report.Outputs, x.report.OtherOutputs = nil, 0
 	clear(x.outputs)
@@ -362,9 +363,10 @@ type followed struct {
 }
 
 // Begin implements chooser, and so do the other methods.
-func (f *followed) Begin()               { f.at = 0 }
-func (f *followed) Add(dpor.Event) error { return nil }
-func (f *followed) IsDecided() bool      { return f.at < len(f.path) }
+func (f *followed) Branch() []dpor.Process { return nil }
+func (f *followed) Begin(depth int)        { f.at = depth }
+func (f *followed) Add(dpor.Event) error   { return nil }
+func (f *followed) IsDecided() bool        { return f.at < len(f.path) }
 func (f *followed) Choose(_, _ []dpor.Process) (dpor.Process, bool, error) {
 	if f.at == len(f.path) {
 		return 0, false, nil

@@ -3,6 +3,7 @@ package explore
 import (
 	"bytes"
 	"context"
+	"errors"
 	"slices"
 
 	"golang.org/x/sys/unix"
@@ -21,7 +22,10 @@ import (
 // chooser decides which process executes the next event, and takes the events. An Explorer is one, and so
 // is a list of choices that is followed.
 type chooser interface {
-	Begin()
+	// Branch is the processes of the events that the next execution has in common with earlier ones.
+	Branch() []dpor.Process
+	// Begin begins it after a number of these.
+	Begin(depth int)
 	IsDecided() bool
 	Choose(enabled, reluctant []dpor.Process) (p dpor.Process, ok bool, err error)
 	Add(dpor.Event) error
@@ -39,10 +43,13 @@ type runner struct {
 	stderr  bytes.Buffer
 	start   *machine.Snapshot // at the creation of the second thread
 	started started
-	choose  chooser
-	limit   uint64 // of instructions of an execution, after which it hangs
-	most    int    // events of an execution
-	stops   int    // the version of the points whose breakpoints are set
+	saved   []*saved
+	// The states are saved for a version of the points. The next one is saved when there are saveAt events.
+	savedFor, saveAt int
+	choose           chooser
+	limit            uint64 // of instructions of an execution, after which it hangs
+	most             int    // events of an execution
+	stops            int    // the version of the points whose breakpoints are set
 	// spinsOn: a thread that spins continues when another one has stored, in place of the end of the execution.
 	spinsOn bool
 	tooLong bool // an execution had too many events
@@ -176,6 +183,7 @@ func (r *runner) closeLog() {
 }
 
 func (r *runner) close() {
+	r.dropSaved()
 	if r.start != nil {
 		r.start.Release()
 	}
@@ -226,26 +234,37 @@ func (r *runner) prefixQuantum() {
 // keepStart keeps the machine's state, from which executions start.
 func (r *runner) keepStart() { r.start = r.m.Snapshot() }
 
-// begin puts the machine to the start of an execution.
+// begin puts the machine to the start of an execution, or to a later state that it has in common with the one before.
 func (r *runner) begin() {
+	branch := r.choose.Branch()
+	from := r.keptFor(branch)
+	r.running, r.over, r.ending, r.err = true, false, complete, nil
+	r.acting, r.next, r.changed, r.timer = nil, 0, false, false
+	if from != nil {
+		r.load(from)
+	} else {
+		r.beginAnew()
+	}
+	if r.start != nil && r.log != nil {
+		r.m.CPU().ForgetMemory()
+	}
+	r.m.Cluster().SwitchPolicy(r)
+	r.setBreakpoints()
+	r.planSave(len(branch), len(r.history))
+	r.choose.Begin(len(r.history))
+}
+
+// beginAnew puts the machine to the creation of the second thread.
+func (r *runner) beginAnew() {
 	if r.start != nil {
 		r.m.Restore(r.start)
 		r.stdout.Truncate(r.started.stdout)
 		r.stderr.Truncate(r.started.stderr)
-		if r.log != nil {
-			r.m.CPU().ForgetMemory()
-		}
 	}
-	r.m.Cluster().SwitchPolicy(r)
 	r.sharing.begin()
-	r.setBreakpoints()
 	clear(r.threads)
-	r.order, r.path = r.order[:0], r.path[:0]
-	r.running, r.over, r.ending, r.err = true, false, complete, nil
-	r.acting, r.next, r.changed, r.timer = nil, 0, false, false
-	r.history = r.history[:0]
+	r.order, r.path, r.history = r.order[:0], r.path[:0], r.history[:0]
 	r.noteThreads(-1)
-	r.choose.Begin()
 }
 
 // setBreakpoints has the engine stop before the events that are known.
@@ -307,6 +326,9 @@ func (r *runner) prepare() {
 			t.state, t.step = finishes, step{event: dpor.Event{Process: t.process(), Owner: t.process()}}
 			continue
 		}
+		if r.next == 0 && r.isToBeSaved() {
+			r.save()
+		}
 		if r.next == 0 && !r.chooseProcess() {
 			return
 		}
@@ -362,6 +384,9 @@ func (r *runner) chooseProcess() bool {
 	}
 	p, ok, err := r.choose.Choose(list, r.spinners)
 	switch {
+	case errors.Is(err, dpor.ErrTooMany):
+		r.err = errMany.Wrap(err)
+		return false
 	case err != nil:
 		r.err = errDiffers.Wrap(err)
 		return false
@@ -502,7 +527,7 @@ func (r *runner) EngineStopped(task *kernel.Task, stop arch.Stop) machine.Reacti
 	if r.isSpinning(t) {
 		t.state = spinning
 	}
-	if r.isWeak() || r.over || r.err != nil || r.changed || r.find(unseen) != nil {
+	if r.isWeak() || r.over || r.err != nil || r.changed || r.isToBeSaved() || r.find(unseen) != nil {
 		return machine.EndQuantum
 	}
 	if !r.chooseProcess() || r.next != t.process() || t.parts {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -103,6 +104,9 @@ func (f *Flags) define(flags *pflag.FlagSet) {
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "leave out progress on standard error")
 }
 
+// gcPercent is the heap's growth between collections of garbage: an exploration has little that lives long.
+const gcPercent = 800
+
 // check completes the flags and finds wrong ones.
 func (f *Flags) check() error {
 	o := &f.options
@@ -161,6 +165,9 @@ func (f *Flags) Run(ctx context.Context, c machine.Config, stdin io.Reader, stdo
 		f.options.Progress = func(executions, instructions int) {
 			print(fmt.Sprintf("executions: %d; events at %d instructions", executions, instructions))
 		}
+	}
+	if os.Getenv("GOGC") == "" {
+		defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
 	}
 	c.Memory = storebuffer.Options{}
 	base, err := find.NewBase(c, stdin, f.shared)
