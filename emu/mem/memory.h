@@ -135,7 +135,7 @@ void heddle_ram_check_foreign(struct heddle_ram *ram);
 void heddle_ram_close(struct heddle_ram *ram);
 uint64_t heddle_ram_alloc(struct heddle_ram *ram, bool zero);
 uint64_t heddle_ram_alloc_filled(struct heddle_ram *ram, const uint8_t *content);
-uint64_t heddle_ram_take_freed(struct heddle_ram *ram);
+uint64_t heddle_ram_take(struct heddle_ram *ram, bool zero);
 void heddle_ram_give_back(struct heddle_ram *ram, uint64_t page);
 void heddle_ram_ref(struct heddle_ram *ram, uint64_t page);
 void heddle_ram_unref(struct heddle_ram *ram, uint64_t page);

@@ -95,10 +95,14 @@ void heddle_ram_give_back(struct heddle_ram *ram, uint64_t page) {
   ram->freed[ram->nfreed++] = p;
 }
 
-// Takes a page off the stack, which must not be empty. Its bytes are about to change.
-uint64_t heddle_ram_take_freed(struct heddle_ram *ram) {
+// Takes a page from those that can be allocated, of which there must be one: one that was freed, but for those with
+// code, if possible. Its bytes are about to change; zero: it has zeros.
+uint64_t heddle_ram_take(struct heddle_ram *ram, bool zero) {
+  bool has_fresh = ram->fresh < ram->first + ram->span;
+  if (ram->nfreed == (has_fresh ? ram->nkept : 0)) return ram->fresh++;
   uint64_t page = ram->freed[--ram->nfreed];
   if (ram->nkept > ram->nfreed) ram->nkept = ram->nfreed;
+  if (zero) memset(heddle_ram_bytes(ram, page), 0, HEDDLE_PAGE_SIZE);
   heddle_ram_written(ram, page);
   return page;
 }
@@ -111,15 +115,7 @@ static uint64_t note_allocated(struct heddle_ram *ram, uint64_t page) {
 }
 
 uint64_t heddle_ram_alloc(struct heddle_ram *ram, bool zero) {
-  uint64_t page;
-  if (heddle_ram_full(ram)) return HEDDLE_NO_PAGE;
-  if (ram->nfreed) {
-    page = heddle_ram_take_freed(ram);
-    if (zero) memset(heddle_ram_bytes(ram, page), 0, HEDDLE_PAGE_SIZE);
-  } else {
-    page = ram->fresh++;
-  }
-  return note_allocated(ram, page);
+  return heddle_ram_full(ram) ? HEDDLE_NO_PAGE : note_allocated(ram, heddle_ram_take(ram, zero));
 }
 
 // Allocates a page with the content of another one, if possible one that has it already.

@@ -35,7 +35,7 @@ static bool is_written_in_place(uint64_t pte) { return pte & (HEDDLE_PTE_SHARED 
 static uint32_t take_page(struct heddle_private_pages *p) {
   struct heddle_ram *ram = p->ram;
   if (p->npages >= HEDDLE_PRIVATE_PAGES) abort();
-  uint64_t page = ram->nfreed ? heddle_ram_take_freed(ram) : ram->fresh++;
+  uint64_t page = heddle_ram_take(ram, false);
   ram->refs[page] = 1;
   p->state[page] = p->first_copy[page] = 0;
   p->npages++;

@@ -12,11 +12,14 @@ import (
 	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/memmodel"
 	"github.com/heddle-dmt/heddle/memmodel/storebuffer"
+	"github.com/heddle-dmt/heddle/sched"
 	"github.com/heddle-dmt/heddle/sched/dpor"
 )
 
 // Options tune an exploration.
 type Options struct {
+	// AddCores has the machine get a core for each thread if it has fewer.
+	AddCores bool
 	// Executions ends it after a number of executions; 0: it does not end before all are explored.
 	Executions int
 	// Time ends it after a time of the host; 0: it does not.
@@ -88,6 +91,8 @@ type Base interface {
 	// Undisturbed returns the exit status of that run, which is no failure, its number of threads, and how
 	// it failed if it did. Digest identifies the program, its arguments and files, and what the run did.
 	Undisturbed() (accepted, threads int, failure machine.Failure)
+	// SetCores gives machines a number of cores from the next run on.
+	SetCores(n int)
 	Digest() string
 	// Config is the configuration of a machine under a memory model.
 	Config(memmodel.Model) machine.Config
@@ -133,7 +138,7 @@ func (x *exploration) newConfig() machine.Config {
 
 // carryOut carries out the exploration.
 func (x *exploration) carryOut(ctx context.Context) error {
-	done, err := x.base.RunUndisturbed(ctx)
+	done, err := x.runUndisturbed(ctx)
 	x.report.Accepted, x.report.Threads, x.report.Failure = x.base.Undisturbed()
 	if done || err != nil {
 		x.report.Found, x.report.Undisturbed = done, done
@@ -158,6 +163,17 @@ func (x *exploration) carryOut(ctx context.Context) error {
 		return err
 	}
 	return x.exploreAll(ctx)
+}
+
+// runUndisturbed runs the program once, and again if the machine needs more cores.
+func (x *exploration) runUndisturbed(ctx context.Context) (done bool, err error) {
+	done, err = x.base.RunUndisturbed(ctx)
+	_, threads, _ := x.base.Undisturbed()
+	if err != nil || done || !x.options.AddCores || threads <= x.newConfig().Cores {
+		return done, err
+	}
+	x.base.SetCores(min(threads, sched.MaxCores))
+	return x.base.RunUndisturbed(ctx)
 }
 
 // exploreAll carries out executions until there is no other, or one fails.

@@ -53,6 +53,7 @@ type Flags struct {
 	expect  string
 	quiet   bool
 	report  *explore.Report
+	isSet   func(flag string) bool
 	// Bounds of executions; noBound: there is none.
 	preemptions, delays int
 }
@@ -87,6 +88,7 @@ exploration ended before either; after Ctrl-C it is that of the signal.`,
 	flags := c.Flags()
 	flags.SortFlags = false
 	flags.SetInterspersed(false)
+	f.isSet = flags.Changed
 	cli.GroupNew(flags, "Exploration", func() { f.define(flags) })
 	return c, f
 }
@@ -169,6 +171,7 @@ func (f *Flags) Run(ctx context.Context, c machine.Config, stdin io.Reader, stdo
 	if os.Getenv("GOGC") == "" {
 		defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
 	}
+	f.options.AddCores = !f.isSet("cores") && c.Cores == machine.DefaultConfig().Cores
 	c.Memory = storebuffer.Options{}
 	base, err := find.NewBase(c, stdin, f.shared)
 	if err != nil {
