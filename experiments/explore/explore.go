@@ -62,8 +62,8 @@ type explorer interface {
 	Abandon() (more bool)
 }
 
-// stateInterval is the time after which the state is written.
-const stateInterval = 10 * time.Second
+// stateInterval is the time after which the state is written. A test shortens it.
+var stateInterval = 10 * time.Second
 
 // isProgress reports whether progress is reported after a number of executions: each time that it has
 // doubled, and every 16,384.

@@ -139,6 +139,9 @@ type thread struct {
 	after          []int // events that made its next event possible
 	commits        []int // events that have committed its stores since its last one that waited for them
 	waitsInvisibly bool  // the end of its wait is no event
+	// Its last instruction has faulted: the kernel acts because of that, and not for a call.
+	faulted bool
+	faultPC arch.Addr
 	// stored is the last event before each of its stores, by the time of the quantum in which that was made.
 	stored map[arch.Cycles]int
 	visits
@@ -539,7 +542,10 @@ func (r *runner) EngineStopped(task *kernel.Task, stop arch.Stop) machine.Reacti
 }
 
 // EngineStarts implements machine.Hook.
-func (r *runner) EngineStarts(*kernel.Task) machine.Reaction {
+func (r *runner) EngineStarts(task *kernel.Task) machine.Reaction {
+	if t := r.threads[task.ID()]; t != nil {
+		t.faulted = false
+	}
 	r.pc, r.done = r.m.CPU().PC(), 0
 	return machine.Proceed
 }
@@ -616,7 +622,18 @@ func (r *runner) nameAccesses(e *dpor.Event, kind accessKind) bool {
 
 // AfterQuantum implements machine.Hook.
 func (r *runner) AfterQuantum(task *kernel.Task, stop arch.Stop) {
-	if !r.running || stop.Reason != arch.StopSyscall {
+	if !r.running {
+		return
+	}
+	var regs arch.Regs
+	switch stop.Reason {
+	case arch.StopFault, arch.StopException, arch.StopInterrupt:
+		r.m.CPU().Regs(&regs)
+		t := r.threads[task.ID()]
+		t.faulted, t.faultPC = true, arch.Addr(regs.RIP)
+		return
+	case arch.StopSyscall:
+	default:
 		return
 	}
 	r.changed = true
@@ -625,7 +642,6 @@ func (r *runner) AfterQuantum(task *kernel.Task, stop arch.Stop) {
 		return
 	}
 	// The call is one at which the thread was not stopped.
-	var regs arch.Regs
 	r.m.CPU().Regs(&regs)
 	c := newSystemCall(&regs)
 	pc := arch.Addr(regs.RIP) - lengthOfSyscall
