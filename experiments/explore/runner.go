@@ -56,25 +56,28 @@ type runner struct {
 	notes   notes
 
 	// The state of an execution.
-	threads  map[arch.ThreadID]*thread
-	order    []*thread // by id
-	running  bool      // the prefix is over
-	over     bool
-	ending   ending
-	err      error
-	quantum  sched.Quantum
-	next     dpor.Process // that was chosen; 0: none was
-	timer    bool         // the next step is a timer's
-	acting   *thread      // whose event is being executed; nil: none is
-	event    dpor.Event   // that is being executed
-	eventPC  arch.Addr
-	history  []dpor.Event   // the events so far
-	path     []dpor.Process // the choices so far
-	pc       arch.Addr      // at which the engine has stopped last
-	done     uint64         // instructions of the quantum before it
-	changed  bool           // the kernel has acted: threads may have changed
-	enabled  []dpor.Process
-	spinners []dpor.Process
+	threads map[arch.ThreadID]*thread
+	order   []*thread // by id
+	running bool      // the prefix is over
+	over    bool
+	ending  ending
+	err     error
+	quantum sched.Quantum
+	next    dpor.Process // that was chosen; 0: none was
+	timer   bool         // the next step is a timer's
+	acting  *thread      // whose event is being executed; nil: none is
+	event   dpor.Event   // that is being executed
+	// The deadline of the earliest timer before it, if there was one.
+	deadline    int64
+	hasDeadline bool
+	eventPC     arch.Addr
+	history     []dpor.Event   // the events so far
+	path        []dpor.Process // the choices so far
+	pc          arch.Addr      // at which the engine has stopped last
+	done        uint64         // instructions of the quantum before it
+	changed     bool           // the kernel has acted: threads may have changed
+	enabled     []dpor.Process
+	spinners    []dpor.Process
 }
 
 // ending is how an execution ended.
@@ -446,6 +449,7 @@ func (r *runner) beginEvent(t *thread) {
 		r.event.Prevents = r.listPrevented(t)
 	}
 	r.event.Accesses = nil
+	r.deadline, r.hasDeadline = r.m.Kernel().NextTimer()
 	if t.call || t.state == finishes {
 		r.event.Accesses = slices.Clone(t.event.Accesses)
 		r.changed = true
@@ -474,6 +478,10 @@ func (r *runner) finishEvent() {
 		return
 	}
 	r.acting = nil
+	if now, has := r.m.Kernel().NextTimer(); r.hasDeadline && (!has || now != r.deadline) {
+		// The timer could have ended before the event that has stopped it, or has set an earlier one.
+		r.event.Prevents = append(r.event.Prevents, timerEvent())
+	}
 	r.event.After = slices.Clone(t.after)
 	if t.drains {
 		r.event.After = append(r.event.After, t.commits...)
@@ -662,7 +670,7 @@ const lengthOfSyscall = 2
 func (r *runner) afterStep() {
 	number := len(r.history)
 	if r.timer {
-		r.event = dpor.Event{Process: timerProcess, Owner: timerProcess, Accesses: timerAccesses()}
+		r.event = timerEvent()
 		for _, t := range r.order {
 			if t.state == blocked && t.latest >= 0 && slices.Contains(r.history[t.latest].Accesses, objectAccess(objectTimers)) {
 				r.event.After = append(r.event.After, t.latest) // it has set a timer
