@@ -1,6 +1,8 @@
 package emu_test
 
 import (
+	"bytes"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -358,6 +360,65 @@ func testSnapshotsKeepTranslations(t tester) {
 				}
 			}
 		})
+	}
+}
+
+// TestSnapshotsOfSnapshots: a snapshot that is taken after code was added has it when it is restored, and one from
+// before does not. A page that was freed is allocated again for the same code, and no other.
+func TestSnapshotsOfSnapshots(t *testing.T) { onEngines(t, testSnapshotsOfSnapshots) }
+
+func testSnapshotsOfSnapshots(t tester) {
+	b := newBench(t, "1: inc rbx\ncmp rbx, 100\njb 1b\njmp 1f\n.org 0x1000\n1: syscall")
+	second := codeBase + arch.PageSize
+	codes := [][]byte{slices.Clone(b.RAM.Bytes(b.Space.Get(second).Page())), make([]byte, arch.PageSize)}
+	copy(codes[1], []byte{0x48, 0x83, 0xc3, 0x07, 0x0f, 0x05}) // add rbx, 7; syscall
+	b.Space.Unmap(second, second+arch.PageSize)
+	type snapshot struct {
+		space *mem.Space
+		code  int // in the second page; -1: none
+	}
+	snapshots := []snapshot{{b.Space.CloneForSnapshot(), -1}}
+	ctx := b.CPU.CloneContext(b.Ctx)
+	var pages [2]mem.Page
+	r := rand.New(rand.NewPCG(23, 1))
+	for round := range 200 {
+		from := snapshots[r.IntN(len(snapshots))]
+		b.Space.Release()
+		b.Space, b.Ctx = from.space.CloneForSnapshot(), b.CPU.CloneContext(ctx)
+		b.CPU.Load(b.Ctx, b.Space)
+		code := from.code
+		if code < 0 && r.IntN(3) > 0 {
+			code = r.IntN(2)
+			copy(b.RAM.Draft()[:], codes[code])
+			page, ok := b.RAM.AllocFilled()
+			if !ok || !bytes.Equal(b.RAM.Bytes(page), codes[code]) {
+				t.Fatalf("round %d: page %d, %v, does not have the code", round, page, ok)
+			}
+			if len(snapshots) == 1 && pages[code] != 0 && page != pages[code] {
+				t.Errorf("round %d: page %d was not found again", round, pages[code])
+			}
+			pages[code] = page
+			b.Space.Set(second, mem.MakePTE(page, arch.Read|arch.Exec, false))
+		}
+		want := uint64(100 + 7*max(0, code))
+		for range 1 + r.IntN(2) {
+			b.ChangeRegs(func(r *arch.Regs) { r.RIP, r.GPR[arch.RBX] = uint64(codeBase), 0 })
+			s := b.CPU.Run(arch.Limit{Instructions: 1000})
+			if got := b.Regs().GPR[arch.RBX]; got != want || (s.Reason == arch.StopSyscall) != (code >= 0) {
+				t.Fatalf("round %d, code %d: stop %d at %#x, rbx %d", round, code, s.Reason, b.Regs().RIP, got)
+			}
+			if round > 50 && r.IntN(8) == 0 {
+				snapshots = append(snapshots, snapshot{b.Space.CloneForSnapshot(), code})
+			}
+		}
+		if n := len(snapshots); n > 6 {
+			i := 1 + r.IntN(n-1)
+			snapshots[i].space.Release()
+			snapshots = slices.Delete(snapshots, i, i+1)
+		}
+	}
+	if pages[0] == 0 || pages[1] == 0 || pages[0] == pages[1] {
+		t.Errorf("pages %v", pages)
 	}
 }
 

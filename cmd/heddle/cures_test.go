@@ -25,6 +25,7 @@ var printers = map[string][]string{
 	"experiment-inputs":                     {"experiment run"},
 	"explore-cores":                         {"explore"},
 	"explore-expect":                        {"explore"},
+	"explore-many":                          {"explore"},
 	"explore-output":                        {"explore"},
 	"explore-state":                         {"explore"},
 	"explore-state-file":                    {"explore"},

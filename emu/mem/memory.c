@@ -141,12 +141,10 @@ void heddle_space_clone(struct heddle_space *to, struct heddle_space *from) {
 // Makes a copy for a snapshot, or of a snapshot's space: both are of one lineage. No two of a lineage may be
 // run until one of them is cleared.
 void heddle_space_clone_snapshot(struct heddle_space *to, struct heddle_space *from) {
-  if (from->nadded) {
-    depart(from);
-    from->lineage = next_number(from->ram);
-  }
   clone(to, from);
   from->keeps_added = to->keeps_added = true;
+  // Others of the lineage do not have these pages: they depart with each that has them.
+  for (uint32_t i = 0; i < from->nadded; i++) note_code(to, from->added[i]);
 }
 
 // Makes a space of one RAM that is a copy of a space of another RAM. The caller keeps from

@@ -62,8 +62,9 @@ struct heddle_ram {
   int64_t used_elsewhere, tables_elsewhere;  // added to used and tables for the limit
   uint32_t *refs;   // owners of each own page
   uint8_t *flags;   // of all pages of the mapping
-  uint32_t *freed;  // stack of pages that were freed
-  uint64_t nfreed;
+  uint32_t *freed;  // stack of pages that were freed; at its bottom those with code, whose content may be wanted again
+  uint64_t nfreed, nkept;
+  uint64_t kept_next;  // of the latter, the next one that makes room for another
   uint32_t *stale;  // pages with HEDDLE_PAGE_STALE, each once
   uint64_t nstale;
   uint32_t *departed;  // pages with HEDDLE_PAGE_DEPARTED, each once
@@ -133,6 +134,9 @@ uint64_t heddle_ram_span(uint64_t limit);
 void heddle_ram_check_foreign(struct heddle_ram *ram);
 void heddle_ram_close(struct heddle_ram *ram);
 uint64_t heddle_ram_alloc(struct heddle_ram *ram, bool zero);
+uint64_t heddle_ram_alloc_filled(struct heddle_ram *ram, const uint8_t *content);
+uint64_t heddle_ram_take(struct heddle_ram *ram, bool zero);
+void heddle_ram_give_back(struct heddle_ram *ram, uint64_t page);
 void heddle_ram_ref(struct heddle_ram *ram, uint64_t page);
 void heddle_ram_unref(struct heddle_ram *ram, uint64_t page);
 void heddle_ram_written(struct heddle_ram *ram, uint64_t page);

@@ -73,19 +73,63 @@ void heddle_ram_changed(struct heddle_ram *ram, uint64_t page) {
   if (ram->observer) ram->observer->changed(ram->observed_by, page);
 }
 
-uint64_t heddle_ram_alloc(struct heddle_ram *ram, bool zero) {
-  uint64_t page;
-  if (heddle_ram_full(ram)) return HEDDLE_NO_PAGE;
-  if (ram->nfreed) {
-    page = ram->freed[--ram->nfreed];
-    if (zero) memset(heddle_ram_bytes(ram, page), 0, HEDDLE_PAGE_SIZE);
-    heddle_ram_written(ram, page);
-  } else {
-    page = ram->fresh++;
+// Code that was read from a file is often read again, after a snapshot is restored: freed pages with code, up
+// to a number, are the last to be used for something else, and heddle_ram_alloc_filled finds them with their
+// translations.
+#define KEPT_MOST 256u
+
+// Puts a page that has no owner among those that can be allocated.
+void heddle_ram_give_back(struct heddle_ram *ram, uint64_t page) {
+  uint32_t p = (uint32_t)page;
+  if (ram->flags[page] & HEDDLE_PAGE_CODE) {
+    uint64_t at = ram->nkept;
+    if (at < KEPT_MOST) ram->nkept++;
+    else at = ram->kept_next++ % KEPT_MOST;
+    p = ram->freed[at];
+    ram->freed[at] = (uint32_t)page;
+    if (at == ram->nfreed) {
+      ram->nfreed++;
+      return;
+    }
   }
+  ram->freed[ram->nfreed++] = p;
+}
+
+// Takes a page from those that can be allocated, of which there must be one: one that was freed, but for those with
+// code, if possible. Its bytes are about to change; zero: it has zeros.
+uint64_t heddle_ram_take(struct heddle_ram *ram, bool zero) {
+  bool has_fresh = ram->fresh < ram->first + ram->span;
+  if (ram->nfreed == (has_fresh ? ram->nkept : 0)) return ram->fresh++;
+  uint64_t page = ram->freed[--ram->nfreed];
+  if (ram->nkept > ram->nfreed) ram->nkept = ram->nfreed;
+  if (zero) memset(heddle_ram_bytes(ram, page), 0, HEDDLE_PAGE_SIZE);
+  heddle_ram_written(ram, page);
+  return page;
+}
+
+static uint64_t note_allocated(struct heddle_ram *ram, uint64_t page) {
   ram->refs[page] = 1;
   if (ram->observer) ram->observer->allocated(ram->observed_by, page);
   if (++ram->used > ram->peak) ram->peak = ram->used;
+  return page;
+}
+
+uint64_t heddle_ram_alloc(struct heddle_ram *ram, bool zero) {
+  return heddle_ram_full(ram) ? HEDDLE_NO_PAGE : note_allocated(ram, heddle_ram_take(ram, zero));
+}
+
+// Allocates a page with the content of another one, if possible one that has it already.
+uint64_t heddle_ram_alloc_filled(struct heddle_ram *ram, const uint8_t *content) {
+  if (heddle_ram_full(ram)) return HEDDLE_NO_PAGE;
+  for (uint64_t i = ram->nkept; i--;) {
+    uint64_t page = ram->freed[i];
+    if (memcmp(heddle_ram_bytes(ram, page), content, HEDDLE_PAGE_SIZE)) continue;
+    ram->freed[i] = ram->freed[--ram->nkept];
+    ram->freed[ram->nkept] = ram->freed[--ram->nfreed];
+    return note_allocated(ram, page);
+  }
+  uint64_t page = heddle_ram_alloc(ram, false);
+  memcpy(heddle_ram_bytes(ram, page), content, HEDDLE_PAGE_SIZE);
   return page;
 }
 
@@ -96,7 +140,7 @@ void heddle_ram_ref(struct heddle_ram *ram, uint64_t page) {
 void heddle_ram_unref(struct heddle_ram *ram, uint64_t page) {
   if (page == HEDDLE_ZERO_PAGE || !heddle_ram_owns(ram, page) || --ram->refs[page]) return;
   ram->used--;
-  ram->freed[ram->nfreed++] = (uint32_t)page;
+  heddle_ram_give_back(ram, page);
 }
 
 // The page's bytes were changed by something other than the engine: its translations must be

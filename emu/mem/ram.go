@@ -7,6 +7,8 @@ package mem
 
 #cgo noescape heddle_ram_alloc
 #cgo nocallback heddle_ram_alloc
+#cgo noescape heddle_ram_alloc_filled
+#cgo nocallback heddle_ram_alloc_filled
 #cgo noescape heddle_ram_ref
 #cgo nocallback heddle_ram_ref
 #cgo noescape heddle_ram_unref
@@ -51,6 +53,7 @@ type RAM struct {
 	initial    Level
 	adopted    map[Page]Page // during an adoption, the copies of others' pages
 	exhausted  bool          // there was no room for a copy
+	draft      [arch.PageSize]byte
 }
 
 // mapping is the host memory of one or more RAMs.
@@ -183,6 +186,16 @@ func (r *RAM) Full() bool { return bool(C.heddle_ram_full(r.c)) }
 // Alloc allocates a page of zeros with one owner. It returns false if the limit is reached.
 func (r *RAM) Alloc() (p Page, ok bool) {
 	n := C.heddle_ram_alloc(r.c, true)
+	return Page(n), n != C.HEDDLE_NO_PAGE
+}
+
+// Draft returns the bytes of a page that AllocFilled is to allocate, which the caller fills in.
+func (r *RAM) Draft() *[arch.PageSize]byte { return &r.draft }
+
+// AllocFilled allocates a page with the bytes of Draft and one owner. A page that was freed and has them still is
+// preferred, since the engine may have translations of it. It returns false if the limit is reached.
+func (r *RAM) AllocFilled() (p Page, ok bool) {
+	n := C.heddle_ram_alloc_filled(r.c, (*C.uint8_t)(&r.draft[0]))
 	return Page(n), n != C.HEDDLE_NO_PAGE
 }
 

@@ -35,8 +35,7 @@ static bool is_written_in_place(uint64_t pte) { return pte & (HEDDLE_PTE_SHARED 
 static uint32_t take_page(struct heddle_private_pages *p) {
   struct heddle_ram *ram = p->ram;
   if (p->npages >= HEDDLE_PRIVATE_PAGES) abort();
-  uint64_t page = ram->nfreed ? ram->freed[--ram->nfreed] : ram->fresh++;
-  heddle_ram_written(ram, page);
+  uint64_t page = heddle_ram_take(ram, false);
   ram->refs[page] = 1;
   p->state[page] = p->first_copy[page] = 0;
   p->npages++;
@@ -45,7 +44,7 @@ static uint32_t take_page(struct heddle_private_pages *p) {
 
 void heddle_private_unref(struct heddle_private_pages *p, uint32_t page) {
   if (--p->ram->refs[page]) return;
-  p->ram->freed[p->ram->nfreed++] = page;
+  heddle_ram_give_back(p->ram, page);
   p->npages--;
 }
 

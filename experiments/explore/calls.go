@@ -29,9 +29,12 @@ func objectAccess(object uint64) dpor.Access {
 // futexAccess is an access to the waiters of a futex.
 func futexAccess(at uint64) dpor.Access { return objectAccess(futexes + at) }
 
-// timerAccesses are those of a timer that fires: it may end the wait for any futex.
-func timerAccesses() []dpor.Access {
-	return []dpor.Access{{Start: futexes, End: futexes + 1<<48, Write: true}, objectAccess(objectTimers), objectAccess(objectKernel)}
+// timerEvent is the event of a timer that ends: it may end the wait for any futex.
+func timerEvent() dpor.Event {
+	return dpor.Event{
+		Process: timerProcess, Owner: timerProcess,
+		Accesses: []dpor.Access{{Start: futexes, End: futexes + 1<<48, Write: true}, objectAccess(objectTimers), objectAccess(objectKernel)},
+	}
 }
 
 // systemCall is a call that a thread is about to make.

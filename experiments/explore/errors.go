@@ -15,6 +15,10 @@ var (
 		"an execution has more than {most} events",
 		"The number of executions grows exponentially with that of the accesses that conflict: such a program has too many.",
 		"Give the program less to do, or use heddle find.")
+	errMany = errs.Define("explore-many",
+		"the exploration needs too much memory",
+		"Which executions are still to be carried out is kept in memory, and under these bounds they are too many.",
+		"Set a smaller bound of --preemptions or --delays, give the program less to do, or use heddle find.")
 	errCores = errs.Define("explore-cores",
 		"{threads} threads can run at the same time, on {cores} cores",
 		"While a thread is between the load and the store of an instruction, or has stores that others do not see yet, it keeps its core.",

@@ -12,11 +12,14 @@ import (
 	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/memmodel"
 	"github.com/heddle-dmt/heddle/memmodel/storebuffer"
+	"github.com/heddle-dmt/heddle/sched"
 	"github.com/heddle-dmt/heddle/sched/dpor"
 )
 
 // Options tune an exploration.
 type Options struct {
+	// AddCores has the machine get a core for each thread if it has fewer.
+	AddCores bool
 	// Executions ends it after a number of executions; 0: it does not end before all are explored.
 	Executions int
 	// Time ends it after a time of the host; 0: it does not.
@@ -59,8 +62,8 @@ type explorer interface {
 	Abandon() (more bool)
 }
 
-// stateInterval is the time after which the state is written.
-const stateInterval = 10 * time.Second
+// stateInterval is the time after which the state is written. A test shortens it.
+var stateInterval = 10 * time.Second
 
 // isProgress reports whether progress is reported after a number of executions: each time that it has
 // doubled, and every 16,384.
@@ -88,6 +91,8 @@ type Base interface {
 	// Undisturbed returns the exit status of that run, which is no failure, its number of threads, and how
 	// it failed if it did. Digest identifies the program, its arguments and files, and what the run did.
 	Undisturbed() (accepted, threads int, failure machine.Failure)
+	// SetCores gives machines a number of cores from the next run on.
+	SetCores(n int)
 	Digest() string
 	// Config is the configuration of a machine under a memory model.
 	Config(memmodel.Model) machine.Config
@@ -133,7 +138,7 @@ func (x *exploration) newConfig() machine.Config {
 
 // carryOut carries out the exploration.
 func (x *exploration) carryOut(ctx context.Context) error {
-	done, err := x.base.RunUndisturbed(ctx)
+	done, err := x.runUndisturbed(ctx)
 	x.report.Accepted, x.report.Threads, x.report.Failure = x.base.Undisturbed()
 	if done || err != nil {
 		x.report.Found, x.report.Undisturbed = done, done
@@ -158,6 +163,17 @@ func (x *exploration) carryOut(ctx context.Context) error {
 		return err
 	}
 	return x.exploreAll(ctx)
+}
+
+// runUndisturbed runs the program once, and again if the machine needs more cores.
+func (x *exploration) runUndisturbed(ctx context.Context) (done bool, err error) {
+	done, err = x.base.RunUndisturbed(ctx)
+	_, threads, _ := x.base.Undisturbed()
+	if err != nil || done || !x.options.AddCores || threads <= x.newConfig().Cores {
+		return done, err
+	}
+	x.base.SetCores(min(threads, sched.MaxCores))
+	return x.base.RunUndisturbed(ctx)
 }
 
 // exploreAll carries out executions until there is no other, or one fails.
@@ -210,6 +226,7 @@ func (x *exploration) restart() {
 		x.exploreBounded(dpor.NewBounded(b.Delays, b.Most))
 	}
 	x.helpers.forget()
+	x.runner.dropSaved()
 	x.report.Executions, x.report.Redundant, x.report.Outlasted, x.report.Events = 0, 0, 0, 0
 	x.report.Outputs, x.report.OtherOutputs = nil, 0
 	clear(x.outputs)
@@ -362,9 +379,10 @@ type followed struct {
 }
 
 // Begin implements chooser, and so do the other methods.
-func (f *followed) Begin()               { f.at = 0 }
-func (f *followed) Add(dpor.Event) error { return nil }
-func (f *followed) IsDecided() bool      { return f.at < len(f.path) }
+func (f *followed) Branch() []dpor.Process { return nil }
+func (f *followed) Begin(depth int)        { f.at = depth }
+func (f *followed) Add(dpor.Event) error   { return nil }
+func (f *followed) IsDecided() bool        { return f.at < len(f.path) }
 func (f *followed) Choose(_, _ []dpor.Process) (dpor.Process, bool, error) {
 	if f.at == len(f.path) {
 		return 0, false, nil

@@ -30,6 +30,7 @@ type task struct {
 	mu      sync.Mutex // of the next two
 	begun   bool
 	left    bool // nobody waits for it
+	depth   int  // the number of events before the choices
 	choices []choice
 	result  *execution // nil: there is none
 }
@@ -141,7 +142,7 @@ func (h *helpers) take(x *exploration) *execution {
 
 // isOf offers an execution to the explorer, and reports whether it is the one that is asked for.
 func (t *task) isOf(x *dpor.Explorer) bool {
-	x.Begin()
+	x.Begin(t.depth)
 	for i := range t.choices {
 		c := &t.choices[i]
 		if len(c.enabled) == 0 && !x.IsDecided() {
@@ -203,6 +204,7 @@ func (x *exploration) help(ctx context.Context) {
 				if of != t.shared || r.sharing.changes != of.changes {
 					of, r.sharing = t.shared, t.shared.clone()
 					r.stops = -1
+					r.dropSaved()
 				}
 				x.carryOutTask(ctx, r, t)
 			}
@@ -241,6 +243,12 @@ func (x *exploration) carryOutTask(ctx context.Context, r *runner, t *task) {
 type keeper struct {
 	chooser
 	task *task
+}
+
+// Begin implements chooser.
+func (k *keeper) Begin(depth int) {
+	k.task.depth = depth
+	k.chooser.Begin(depth)
 }
 
 // Choose implements chooser.

@@ -76,12 +76,19 @@ func (r *runner) takeAccess(t *thread, e *memlog.Entry) {
 // takeKernelAccess takes an access of the kernel for a system call.
 func (r *runner) takeKernelAccess(t *thread, e *memlog.Entry) {
 	t.forget()
+	if t.faulted && r.m.Kernel().Done() {
+		return // a signal has ended the program
+	}
 	at, size := uint64(e.Addr), int(e.Branches)
 	kind := loads
 	if e.Kind == memlog.Kernel {
 		kind = stores
 	}
-	r.sharing.note(t.id, r.eventPC, at, size, kind|call|always)
+	if t.faulted {
+		r.sharing.note(t.id, t.faultPC, at, size, kind|always)
+	} else {
+		r.sharing.note(t.id, r.eventPC, at, size, kind|call|always)
+	}
 	if !r.sharing.hasShared(at, size) {
 		return
 	}

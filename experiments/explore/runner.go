@@ -3,6 +3,7 @@ package explore
 import (
 	"bytes"
 	"context"
+	"errors"
 	"slices"
 
 	"golang.org/x/sys/unix"
@@ -21,7 +22,10 @@ import (
 // chooser decides which process executes the next event, and takes the events. An Explorer is one, and so
 // is a list of choices that is followed.
 type chooser interface {
-	Begin()
+	// Branch is the processes of the events that the next execution has in common with earlier ones.
+	Branch() []dpor.Process
+	// Begin begins it after a number of these.
+	Begin(depth int)
 	IsDecided() bool
 	Choose(enabled, reluctant []dpor.Process) (p dpor.Process, ok bool, err error)
 	Add(dpor.Event) error
@@ -39,35 +43,41 @@ type runner struct {
 	stderr  bytes.Buffer
 	start   *machine.Snapshot // at the creation of the second thread
 	started started
-	choose  chooser
-	limit   uint64 // of instructions of an execution, after which it hangs
-	most    int    // events of an execution
-	stops   int    // the version of the points whose breakpoints are set
+	saved   []*saved
+	// The states are saved for a version of the points. The next one is saved when there are saveAt events.
+	savedFor, saveAt int
+	choose           chooser
+	limit            uint64 // of instructions of an execution, after which it hangs
+	most             int    // events of an execution
+	stops            int    // the version of the points whose breakpoints are set
 	// spinsOn: a thread that spins continues when another one has stored, in place of the end of the execution.
 	spinsOn bool
 	tooLong bool // an execution had too many events
 	notes   notes
 
 	// The state of an execution.
-	threads  map[arch.ThreadID]*thread
-	order    []*thread // by id
-	running  bool      // the prefix is over
-	over     bool
-	ending   ending
-	err      error
-	quantum  sched.Quantum
-	next     dpor.Process // that was chosen; 0: none was
-	timer    bool         // the next step is a timer's
-	acting   *thread      // whose event is being executed; nil: none is
-	event    dpor.Event   // that is being executed
-	eventPC  arch.Addr
-	history  []dpor.Event   // the events so far
-	path     []dpor.Process // the choices so far
-	pc       arch.Addr      // at which the engine has stopped last
-	done     uint64         // instructions of the quantum before it
-	changed  bool           // the kernel has acted: threads may have changed
-	enabled  []dpor.Process
-	spinners []dpor.Process
+	threads map[arch.ThreadID]*thread
+	order   []*thread // by id
+	running bool      // the prefix is over
+	over    bool
+	ending  ending
+	err     error
+	quantum sched.Quantum
+	next    dpor.Process // that was chosen; 0: none was
+	timer   bool         // the next step is a timer's
+	acting  *thread      // whose event is being executed; nil: none is
+	event   dpor.Event   // that is being executed
+	// The deadline of the earliest timer before it, if there was one.
+	deadline    int64
+	hasDeadline bool
+	eventPC     arch.Addr
+	history     []dpor.Event   // the events so far
+	path        []dpor.Process // the choices so far
+	pc          arch.Addr      // at which the engine has stopped last
+	done        uint64         // instructions of the quantum before it
+	changed     bool           // the kernel has acted: threads may have changed
+	enabled     []dpor.Process
+	spinners    []dpor.Process
 }
 
 // ending is how an execution ended.
@@ -132,6 +142,9 @@ type thread struct {
 	after          []int // events that made its next event possible
 	commits        []int // events that have committed its stores since its last one that waited for them
 	waitsInvisibly bool  // the end of its wait is no event
+	// Its last instruction has faulted: the kernel acts because of that, and not for a call.
+	faulted bool
+	faultPC arch.Addr
 	// stored is the last event before each of its stores, by the time of the quantum in which that was made.
 	stored map[arch.Cycles]int
 	visits
@@ -176,6 +189,7 @@ func (r *runner) closeLog() {
 }
 
 func (r *runner) close() {
+	r.dropSaved()
 	if r.start != nil {
 		r.start.Release()
 	}
@@ -226,26 +240,37 @@ func (r *runner) prefixQuantum() {
 // keepStart keeps the machine's state, from which executions start.
 func (r *runner) keepStart() { r.start = r.m.Snapshot() }
 
-// begin puts the machine to the start of an execution.
+// begin puts the machine to the start of an execution, or to a later state that it has in common with the one before.
 func (r *runner) begin() {
+	branch := r.choose.Branch()
+	from := r.keptFor(branch)
+	r.running, r.over, r.ending, r.err = true, false, complete, nil
+	r.acting, r.next, r.changed, r.timer = nil, 0, false, false
+	if from != nil {
+		r.load(from)
+	} else {
+		r.beginAnew()
+	}
+	if r.start != nil && r.log != nil {
+		r.m.CPU().ForgetMemory()
+	}
+	r.m.Cluster().SwitchPolicy(r)
+	r.setBreakpoints()
+	r.planSave(len(branch), len(r.history))
+	r.choose.Begin(len(r.history))
+}
+
+// beginAnew puts the machine to the creation of the second thread.
+func (r *runner) beginAnew() {
 	if r.start != nil {
 		r.m.Restore(r.start)
 		r.stdout.Truncate(r.started.stdout)
 		r.stderr.Truncate(r.started.stderr)
-		if r.log != nil {
-			r.m.CPU().ForgetMemory()
-		}
 	}
-	r.m.Cluster().SwitchPolicy(r)
 	r.sharing.begin()
-	r.setBreakpoints()
 	clear(r.threads)
-	r.order, r.path = r.order[:0], r.path[:0]
-	r.running, r.over, r.ending, r.err = true, false, complete, nil
-	r.acting, r.next, r.changed, r.timer = nil, 0, false, false
-	r.history = r.history[:0]
+	r.order, r.path, r.history = r.order[:0], r.path[:0], r.history[:0]
 	r.noteThreads(-1)
-	r.choose.Begin()
 }
 
 // setBreakpoints has the engine stop before the events that are known.
@@ -307,6 +332,9 @@ func (r *runner) prepare() {
 			t.state, t.step = finishes, step{event: dpor.Event{Process: t.process(), Owner: t.process()}}
 			continue
 		}
+		if r.next == 0 && r.isToBeSaved() {
+			r.save()
+		}
 		if r.next == 0 && !r.chooseProcess() {
 			return
 		}
@@ -362,6 +390,9 @@ func (r *runner) chooseProcess() bool {
 	}
 	p, ok, err := r.choose.Choose(list, r.spinners)
 	switch {
+	case errors.Is(err, dpor.ErrTooMany):
+		r.err = errMany.Wrap(err)
+		return false
 	case err != nil:
 		r.err = errDiffers.Wrap(err)
 		return false
@@ -418,6 +449,7 @@ func (r *runner) beginEvent(t *thread) {
 		r.event.Prevents = r.listPrevented(t)
 	}
 	r.event.Accesses = nil
+	r.deadline, r.hasDeadline = r.m.Kernel().NextTimer()
 	if t.call || t.state == finishes {
 		r.event.Accesses = slices.Clone(t.event.Accesses)
 		r.changed = true
@@ -446,6 +478,10 @@ func (r *runner) finishEvent() {
 		return
 	}
 	r.acting = nil
+	if now, has := r.m.Kernel().NextTimer(); r.hasDeadline && (!has || now != r.deadline) {
+		// The timer could have ended before the event that has stopped it, or has set an earlier one.
+		r.event.Prevents = append(r.event.Prevents, timerEvent())
+	}
 	r.event.After = slices.Clone(t.after)
 	if t.drains {
 		r.event.After = append(r.event.After, t.commits...)
@@ -502,7 +538,7 @@ func (r *runner) EngineStopped(task *kernel.Task, stop arch.Stop) machine.Reacti
 	if r.isSpinning(t) {
 		t.state = spinning
 	}
-	if r.isWeak() || r.over || r.err != nil || r.changed || r.find(unseen) != nil {
+	if r.isWeak() || r.over || r.err != nil || r.changed || r.isToBeSaved() || r.find(unseen) != nil {
 		return machine.EndQuantum
 	}
 	if !r.chooseProcess() || r.next != t.process() || t.parts {
@@ -514,7 +550,10 @@ func (r *runner) EngineStopped(task *kernel.Task, stop arch.Stop) machine.Reacti
 }
 
 // EngineStarts implements machine.Hook.
-func (r *runner) EngineStarts(*kernel.Task) machine.Reaction {
+func (r *runner) EngineStarts(task *kernel.Task) machine.Reaction {
+	if t := r.threads[task.ID()]; t != nil {
+		t.faulted = false
+	}
 	r.pc, r.done = r.m.CPU().PC(), 0
 	return machine.Proceed
 }
@@ -591,7 +630,18 @@ func (r *runner) nameAccesses(e *dpor.Event, kind accessKind) bool {
 
 // AfterQuantum implements machine.Hook.
 func (r *runner) AfterQuantum(task *kernel.Task, stop arch.Stop) {
-	if !r.running || stop.Reason != arch.StopSyscall {
+	if !r.running {
+		return
+	}
+	var regs arch.Regs
+	switch stop.Reason {
+	case arch.StopFault, arch.StopException, arch.StopInterrupt:
+		r.m.CPU().Regs(&regs)
+		t := r.threads[task.ID()]
+		t.faulted, t.faultPC = true, arch.Addr(regs.RIP)
+		return
+	case arch.StopSyscall:
+	default:
 		return
 	}
 	r.changed = true
@@ -600,7 +650,6 @@ func (r *runner) AfterQuantum(task *kernel.Task, stop arch.Stop) {
 		return
 	}
 	// The call is one at which the thread was not stopped.
-	var regs arch.Regs
 	r.m.CPU().Regs(&regs)
 	c := newSystemCall(&regs)
 	pc := arch.Addr(regs.RIP) - lengthOfSyscall
@@ -621,7 +670,7 @@ const lengthOfSyscall = 2
 func (r *runner) afterStep() {
 	number := len(r.history)
 	if r.timer {
-		r.event = dpor.Event{Process: timerProcess, Owner: timerProcess, Accesses: timerAccesses()}
+		r.event = timerEvent()
 		for _, t := range r.order {
 			if t.state == blocked && t.latest >= 0 && slices.Contains(r.history[t.latest].Accesses, objectAccess(objectTimers)) {
 				r.event.After = append(r.event.After, t.latest) // it has set a timer

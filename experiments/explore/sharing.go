@@ -38,9 +38,11 @@ type sharing struct {
 	pages  map[uint64]*usedPage
 	recent [256]recentPage
 	cells  map[uint64]*usedCell
-	run    uint32 // the number of the execution
-	births map[arch.ThreadID]birth
-	born   map[arch.ThreadID]uint32 // the number of threads that a thread has created
+	run    uint32 // the number of the execution, or of those that go on from one of its states
+	// journal are the changes of uses in the execution.
+	journal []changedUse
+	births  map[arch.ThreadID]birth
+	born    map[arch.ThreadID]uint32 // the number of threads that a thread has created
 }
 
 // usedPage is a page that one thread has used, or several.
@@ -105,7 +107,7 @@ func (s *sharing) clone() *sharing {
 // begin begins an execution.
 func (s *sharing) begin() {
 	s.run++
-	s.grown = false
+	s.grown, s.journal = false, s.journal[:0]
 	clear(s.births)
 	clear(s.born)
 }
@@ -189,7 +191,7 @@ func (s *sharing) noteCell(n uint64, t arch.ThreadID, pc arch.Addr, kind accessK
 		c.at[i].kind |= kind
 		s.changes++
 	}
-	c.noteUse(t, s.born[t]+1, kind)
+	s.noteUse(c, t, s.born[t]+1, kind)
 	if !s.shared[n] {
 		if !s.isShared(c) {
 			return
@@ -203,17 +205,23 @@ func (s *sharing) noteCell(n uint64, t arch.ThreadID, pc arch.Addr, kind accessK
 	}
 }
 
-func (c *usedCell) noteUse(t arch.ThreadID, age uint32, kind accessKind) {
+func (s *sharing) noteUse(c *usedCell, t arch.ThreadID, age uint32, kind accessKind) {
 	i := slices.IndexFunc(c.uses, func(u use) bool { return u.thread == t })
-	if i < 0 {
+	none := i < 0
+	if none {
 		i = len(c.uses)
 		c.uses = append(c.uses, use{thread: t})
 	}
+	now := c.uses[i]
 	if kind&loads != 0 {
-		c.uses[i].load = age
+		now.load = age
 	}
 	if kind&stores != 0 {
-		c.uses[i].store = age
+		now.store = age
+	}
+	if none || now != c.uses[i] {
+		s.journal = append(s.journal, changedUse{c, i, c.uses[i], none})
+		c.uses[i] = now
 	}
 }
 

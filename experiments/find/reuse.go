@@ -30,6 +30,9 @@ func (b *Base) RunUndisturbed(ctx context.Context) (done bool, err error) {
 	return b.s.runUndisturbed(ctx)
 }
 
+// SetCores gives the machine a number of cores from the next run on.
+func (b *Base) SetCores(n int) { b.s.config.Cores = n }
+
 // Undisturbed returns the exit status of the undisturbed run, which is no failure, its number of threads,
 // and how it failed if it did.
 func (b *Base) Undisturbed() (accepted, threads int, failure machine.Failure) {

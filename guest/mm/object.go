@@ -228,15 +228,34 @@ func (o *Object) Page(index uint64) (mem.Page, unix.Errno) {
 	if have := o.pages.get(index); have.isPresent() {
 		return have.page, 0
 	}
-	page, ok := o.ram.Alloc()
-	if !ok {
-		return 0, unix.ENOMEM
-	}
-	if errno := o.readSource(o.ram.Bytes(page), int64(index)*arch.PageSize); errno != 0 {
-		o.ram.Unref(page)
+	page, errno := o.readPage(index)
+	if errno != 0 {
 		return 0, errno
 	}
 	o.pages.set(o.ram, index, objectPage{page, stampFor(o.ram.Generation(), false)})
+	return page, 0
+}
+
+// readPage allocates a page with the source's bytes.
+func (o *Object) readPage(index uint64) (mem.Page, unix.Errno) {
+	off := int64(index) * arch.PageSize
+	if o.source == nil || off >= o.sourceEnd {
+		page, ok := o.ram.Alloc()
+		if !ok {
+			return 0, unix.ENOMEM
+		}
+		return page, 0
+	}
+	if o.ram.Full() {
+		return 0, unix.ENOMEM
+	}
+	if errno := o.readSource(o.ram.Draft()[:], off); errno != 0 {
+		return 0, errno
+	}
+	page, ok := o.ram.AllocFilled()
+	if !ok {
+		return 0, unix.ENOMEM
+	}
 	return page, 0
 }
 

@@ -1,6 +1,8 @@
 package dpor
 
 import (
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"math/bits"
 	"slices"
@@ -15,32 +17,62 @@ import (
 //   - Delays: the thread that executed the last event continues, and where it cannot, the one with the next higher number,
 //     cyclically, and after the threads come commits and timers. The n-th in this order after the first costs n.
 //
-// Where a state was reached that an equivalent execution has reached before, after the same last thread and at no higher
-// cost, an execution is left. States are equal if the events before them are, with what happens before each; they are
-// compared by sums of 128 bits.
+// Among those that cost the same, executions that leave earlier ones at their first events come first: a failure that
+// takes few preemptions is often possible near the start, of a long execution, too.
+//
+// Where a state was reached that an equivalent execution has reached before, after the same last thread and therefore at no
+// higher cost, an execution is left. States are equal if the events before them are, with what happens before each; they
+// are compared by sums of 128 bits.
 type Bounded struct {
 	delays bool
-	bound  int
+	bound  int // the cost of the executions under way
 	most   int // the greatest bound; negative: there is none
 	cut    bool
-	path   []decision
-	depth  int
-	cost   int
-	last   Process // the thread that executed the last event
-	seen   map[seenState]int
-	state  stateSum
+	seen   map[seenState]struct{}
+	// The options of choices, each list once, and where it is.
+	options   [][]option
+	optionsAt map[string]int32
+	waiting   map[int][]*branches // by the cost of their executions
+	kept      int                 // stretches of these
+	// The execution under way: what it has in common with an earlier one, its own cost, and its choices.
+	prefix  []turn
+	decided int // choices of the prefix
+	cost    int
+	path    []turn
+	free    []stretch // choices after the prefix
+	depth   int
+	at      int // the turn of the prefix, with the choices of it that were made
+	made    int32
+	last    Process // the thread that executed the last event
+	state   stateSum
 }
 
-// decision is a choice of an execution, with the choices that are still to be made in its place.
-type decision struct {
-	option
-	others []option
-}
+// ErrTooMany is the error if the executions that are still to be executed take too much memory.
+var ErrTooMany = errors.New("too many executions are still to be executed")
 
 // option is a process with the cost of choosing it.
 type option struct {
 	process Process
 	cost    int
+}
+
+// turn is a number of choices of one process in a row.
+type turn struct {
+	process Process
+	choices int32
+}
+
+// stretch are the events from one number to another, End excluded, that had the same options, of which the first
+// was taken.
+type stretch struct{ start, end, options int32 }
+
+// branches are the executions that leave one at one of its stretches, where that costs extra.
+type branches struct {
+	path      []turn
+	cost      int // of the execution that is left
+	extra     int
+	stretches []stretch
+	option    int // the next one, of the first event of the first stretch
 }
 
 // seenState is a state that was reached, with the thread that executed the last event.
@@ -49,73 +81,101 @@ type seenState struct {
 	last Process
 }
 
-// mostSeen bounds the states that are remembered; more are not, which repeats what follows them.
-const mostSeen = 4 << 20
+// mostSeen bounds the states that are remembered; more are not, which repeats what follows them. MostKept bounds the
+// stretches of executions that others are to leave.
+const (
+	mostSeen = 4 << 20
+	mostKept = 64 << 20
+)
 
 // NewBounded makes an explorer of executions that cost at most a number; negative: there is no bound.
 func NewBounded(delays bool, most int) *Bounded {
-	x := &Bounded{delays: delays, most: most}
-	x.begin(0)
-	return x
-}
-
-func (x *Bounded) begin(bound int) {
-	x.bound, x.cut, x.path, x.seen = bound, false, nil, map[seenState]int{}
+	return &Bounded{delays: delays, most: most, seen: map[seenState]struct{}{}, optionsAt: map[string]int32{}, waiting: map[int][]*branches{}}
 }
 
 // Explored returns the cost up to which all executions are explored, -1 before any is.
 func (x *Bounded) Explored() int { return x.bound - 1 }
 
-// Begin begins an execution from the start of the program.
-func (x *Bounded) Begin() {
-	x.depth, x.cost, x.last = 0, 0, 0
+// Branch is Explorer.Branch: an execution begins from the start of the program.
+func (x *Bounded) Branch() []Process { return nil }
+
+// Begin begins an execution.
+func (x *Bounded) Begin(int) {
+	x.depth, x.at, x.made, x.last = 0, 0, 0, 0
+	x.path, x.free = nil, nil
 	x.state.clear()
 }
 
 // IsDecided reports whether the next choice follows from earlier executions.
-func (x *Bounded) IsDecided() bool { return x.depth < len(x.path) }
+func (x *Bounded) IsDecided() bool { return x.depth < x.decided }
 
 // Choose is Explorer.Choose. Reluctant processes are not chosen.
 func (x *Bounded) Choose(enabled, _ []Process) (p Process, ok bool, err error) {
-	if x.depth == len(x.path) && !x.extend(enabled) {
+	if x.IsDecided() {
+		p = x.prefix[x.at].process
+		if !slices.Contains(enabled, p) {
+			return 0, false, fmt.Errorf("%w: process %#x cannot execute event %d", ErrDiffers, uint64(p), x.depth)
+		}
+		if x.made++; x.made == x.prefix[x.at].choices {
+			x.at, x.made = x.at+1, 0
+		}
+	} else if p, ok = x.extend(enabled); !ok {
 		return 0, false, nil
 	}
-	d := &x.path[x.depth]
-	if !slices.Contains(enabled, d.process) {
-		return 0, false, fmt.Errorf("%w: process %#x cannot execute event %d", ErrDiffers, uint64(d.process), x.depth)
+	x.path = appendTurn(x.path, p)
+	if x.kept+len(x.free) > mostKept {
+		return 0, false, ErrTooMany
 	}
-	x.cost += d.cost
-	return d.process, true, nil
+	return p, true, nil
 }
 
-// extend decides for the next event. It returns false if what follows is explored.
-func (x *Bounded) extend(enabled []Process) bool {
-	if len(enabled) > 1 {
-		key, left := seenState{x.state.total, x.last}, x.bound-x.cost+1
-		if x.seen[key] >= left {
-			return false
-		}
-		if len(x.seen) < mostSeen {
-			x.seen[key] = left
-		}
+func appendTurn(path []turn, p Process) []turn {
+	if n := len(path); n > 0 && path[n-1].process == p {
+		path[n-1].choices++
+		return path
 	}
-	var d decision
-	for i, o := range x.options(enabled) {
-		switch {
-		case i == 0:
-			d.option = o
-		case x.cost+o.cost <= x.bound:
-			d.others = append(d.others, o)
-		default:
-			x.cut = true
-		}
-	}
-	x.path = append(x.path, d)
-	return true
+	return append(path, turn{p, 1})
 }
 
-// options lists the processes that can execute the next event, the one that costs nothing first.
-func (x *Bounded) options(enabled []Process) []option {
+// extend takes the option that costs nothing, and notes the others. It returns false if what follows is explored.
+func (x *Bounded) extend(enabled []Process) (p Process, ok bool) {
+	if len(enabled) == 1 {
+		return enabled[0], true
+	}
+	key := seenState{x.state.total, x.last}
+	if _, seen := x.seen[key]; seen {
+		return 0, false
+	}
+	if len(x.seen) < mostSeen {
+		x.seen[key] = struct{}{}
+	}
+	list := x.listOptions(enabled)
+	number := x.numberOf(list)
+	if n := len(x.free); n > 0 && x.free[n-1].options == number && x.free[n-1].end == int32(x.depth) {
+		x.free[n-1].end++
+	} else {
+		x.free = append(x.free, stretch{int32(x.depth), int32(x.depth) + 1, number})
+	}
+	return list[0].process, true
+}
+
+// numberOf returns the number of a list of options.
+func (x *Bounded) numberOf(list []option) int32 {
+	var text []byte
+	for _, o := range list {
+		text = binary.AppendUvarint(binary.LittleEndian.AppendUint64(text, uint64(o.process)), uint64(o.cost))
+	}
+	n, known := x.optionsAt[string(text)]
+	if !known {
+		n = int32(len(x.options))
+		x.options = append(x.options, list)
+		x.optionsAt[string(text)] = n
+	}
+	return n
+}
+
+// listOptions lists the processes that can execute the next event, the one that costs nothing first.
+func (x *Bounded) listOptions(enabled []Process) []option {
 	list := slices.Clone(enabled)
 	slices.SortStableFunc(list, func(a, b Process) int { return x.rank(a) - x.rank(b) })
 	continues := list[0] == x.last
@@ -158,20 +218,82 @@ func (x *Bounded) Add(e Event) error {
 
 // End ends an execution, and reports whether there is another one to execute.
 func (x *Bounded) End() (more bool) {
-	for len(x.path) > 0 {
-		d := &x.path[len(x.path)-1]
-		if len(d.others) > 0 {
-			d.option, d.others = d.others[0], d.others[1:]
-			return true
+	x.keepBranches()
+	for {
+		for _, b := range x.waiting[x.bound] {
+			if x.take(b) {
+				return true
+			}
+			x.kept -= cap(b.stretches)
+			x.waiting[x.bound] = x.waiting[x.bound][1:]
 		}
-		x.path = x.path[:len(x.path)-1]
+		delete(x.waiting, x.bound)
+		x.bound++
+		if len(x.waiting) == 0 {
+			if x.cut {
+				x.bound = x.most + 1
+			}
+			return false
+		}
 	}
-	x.bound++
-	if !x.cut || x.bound == x.most+1 {
-		return false
+}
+
+// keepBranches keeps the executions that leave the one that ends.
+func (x *Bounded) keepBranches() {
+	var extras []int
+	for _, s := range x.free {
+		for _, o := range x.options[s.options][1:] {
+			switch {
+			case x.most >= 0 && x.cost+o.cost > x.most:
+				x.cut = true
+			case !slices.Contains(extras, o.cost):
+				extras = append(extras, o.cost)
+			}
+		}
 	}
-	x.begin(x.bound)
-	return true
+	for _, extra := range extras {
+		b := &branches{path: x.path, cost: x.cost, extra: extra, option: 1}
+		for _, s := range x.free {
+			if slices.ContainsFunc(x.options[s.options][1:], func(o option) bool { return o.cost == extra }) {
+				b.stretches = append(b.stretches, s)
+			}
+		}
+		b.stretches = slices.Clip(b.stretches)
+		x.kept += cap(b.stretches)
+		x.waiting[x.cost+extra] = append(x.waiting[x.cost+extra], b)
+	}
+}
+
+// take makes the next execution one of the branches. It returns false if there is none left.
+func (x *Bounded) take(b *branches) bool {
+	for len(b.stretches) > 0 {
+		s := &b.stretches[0]
+		options := x.options[s.options]
+		for ; b.option < len(options); b.option++ {
+			if o := options[b.option]; o.cost == b.extra {
+				x.prefix, x.decided, x.cost = branchOff(b.path, s.start, o.process), int(s.start)+1, b.cost+b.extra
+				b.option++
+				return true
+			}
+		}
+		b.option = 1
+		if s.start++; s.start == s.end {
+			b.stretches = b.stretches[1:]
+		}
+	}
+	return false
+}
+
+// branchOff returns the first choices of a path, and then a process.
+func branchOff(path []turn, choices int32, p Process) (list []turn) {
+	for _, t := range path {
+		t.choices = min(t.choices, choices)
+		if choices -= t.choices; t.choices == 0 {
+			break
+		}
+		list = append(list, t)
+	}
+	return appendTurn(list, p)
 }
 
 // Abandon is End.

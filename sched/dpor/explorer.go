@@ -12,7 +12,7 @@ var ErrDiffers = errors.New("an execution that is repeated differs")
 
 // Explorer is an exploration under way. For each execution its caller calls
 //
-//	Begin
+//	Begin(0)
 //	Choose, Add    for each event
 //	End
 //
@@ -49,19 +49,22 @@ type Branch struct {
 // New makes an explorer of which nothing is executed.
 func New() *Explorer { return &Explorer{indexes: map[Process]int{}} }
 
-// Begin begins an execution from the start of the program.
-func (x *Explorer) Begin() {
-	x.depth = 0
+// Branch lists the processes of the events with which the next execution begins as the one before did.
+func (x *Explorer) Branch() []Process { return x.processesTo(x.fixed) }
+
+// Begin begins an execution after a number of the events of Branch; 0: from the start of the program.
+func (x *Explorer) Begin(depth int) {
+	x.depth = depth
 	for i := range x.latest {
 		x.latest[i] = -1
+	}
+	for i := range depth {
+		x.latest[x.indexOf(x.nodes[i].process)] = i
 	}
 }
 
 // Depth is the number of events of the current execution.
 func (x *Explorer) Depth() int { return x.depth }
-
-// Fixed is the number of events with which the next execution begins as the one before did.
-func (x *Explorer) Fixed() int { return x.fixed }
 
 // Choose returns the process that executes the next event. Enabled are the processes that can, in the
 // order in which they are preferred, at least one; reluctant are processes that can, but are chosen only

@@ -72,8 +72,11 @@ func (x *Explorer) Guesses(most int) (list []*Guess, keys []Key) {
 	return list, keys
 }
 
-// Begin begins the execution from the start of the program.
-func (g *Guess) Begin() { g.depth, g.sleep = 0, nil }
+// Branch is Explorer.Branch.
+func (g *Guess) Branch() []Process { return g.processes[:g.begin] }
+
+// Begin begins the execution after a number of the events of Branch; 0: from the start of the program.
+func (g *Guess) Begin(depth int) { g.depth, g.sleep = depth, nil }
 
 // IsDecided reports whether the next choice is that of the guess.
 func (g *Guess) IsDecided() bool { return g.depth < len(g.processes) }

@@ -340,7 +340,7 @@ func bruteForce(p program, most int) (classes map[string]bool, ok bool) {
 
 // chooser decides the order of an execution.
 type chooser interface {
-	Begin()
+	Begin(int)
 	Choose(enabled, reluctant []dpor.Process) (dpor.Process, bool, error)
 	Add(dpor.Event) error
 }
@@ -356,7 +356,7 @@ func run(x *dpor.Explorer, p program) (m *machine, complete, more bool) {
 // carryOut carries out an execution.
 func carryOut(x chooser, p program) (m *machine, complete bool) {
 	m = newMachine(p)
-	x.Begin()
+	x.Begin(0)
 	for {
 		list := m.enabled()
 		if len(list) == 0 {

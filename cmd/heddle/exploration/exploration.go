@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -52,6 +53,7 @@ type Flags struct {
 	expect  string
 	quiet   bool
 	report  *explore.Report
+	isSet   func(flag string) bool
 	// Bounds of executions; noBound: there is none.
 	preemptions, delays int
 }
@@ -86,6 +88,7 @@ exploration ended before either; after Ctrl-C it is that of the signal.`,
 	flags := c.Flags()
 	flags.SortFlags = false
 	flags.SetInterspersed(false)
+	f.isSet = flags.Changed
 	cli.GroupNew(flags, "Exploration", func() { f.define(flags) })
 	return c, f
 }
@@ -102,6 +105,9 @@ func (f *Flags) define(flags *pflag.FlagSet) {
 	flags.StringVar(&f.expect, "expect", "", "`FILE` with the right output: a run that prints another one fails")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "leave out progress on standard error")
 }
+
+// gcPercent is the heap's growth between collections of garbage: an exploration has little that lives long.
+const gcPercent = 800
 
 // check completes the flags and finds wrong ones.
 func (f *Flags) check() error {
@@ -162,6 +168,10 @@ func (f *Flags) Run(ctx context.Context, c machine.Config, stdin io.Reader, stdo
 			print(fmt.Sprintf("executions: %d; events at %d instructions", executions, instructions))
 		}
 	}
+	if os.Getenv("GOGC") == "" {
+		defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
+	}
+	f.options.AddCores = !f.isSet("cores") && c.Cores == machine.DefaultConfig().Cores
 	c.Memory = storebuffer.Options{}
 	base, err := find.NewBase(c, stdin, f.shared)
 	if err != nil {
