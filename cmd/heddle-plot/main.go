@@ -1,16 +1,16 @@
-// Command heddle-plot draws a plot for heddle experiment plot, which starts it: it reads a request as JSON
-// from standard input (package plots) and writes the files that the request names.
+// Command heddle-plot draws plots for heddle experiment plot and writes tables for heddle experiment export --parquet,
+// which start it (package program).
 package main
 
 import (
 	"fmt"
 	"os"
 
-	"github.com/heddle-dmt/heddle/experiments/plots/draw"
+	"github.com/heddle-dmt/heddle/experiments/plots/program"
 )
 
 func main() {
-	if err := draw.Serve(os.Stdin); err != nil {
+	if err := program.Serve(os.Args[1:], os.Stdin, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}

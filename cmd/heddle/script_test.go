@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"heddle": main, "heddle-plot": plotMain})
 }
 
-// plotMain stands for the program heddle-plot.
+// plotMain stands for the program heddle-plot, without the library that writes Parquet.
 func plotMain() {
 	if err := draw.Serve(os.Stdin); err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -94,7 +94,7 @@ func (r *runner) takeKernelAccess(t *thread, e *memlog.Entry) {
 	}
 	r.addAccess(at, size, kind == stores)
 	if kind == stores && size <= futexWord {
-		r.event.Accesses = append(r.event.Accesses, futexAccess(at)) // the end of a thread wakes those that wait for it
+		r.event.Accesses = append(r.event.Accesses, futexAccess(at)) // the end of a thread wakes the threads that wait for it
 	}
 }
 

@@ -30,7 +30,7 @@ const (
 	mostSaved  = 48
 )
 
-// keptFor returns the latest state that is of the path to a branch, and drops those that are not; nil if no state is left.
+// keptFor returns the latest state that is of the path to a branch, and drops all others; nil if no state is left.
 func (r *runner) keptFor(branch []dpor.Process) *saved {
 	for n := len(r.saved); n > 0; n-- {
 		s := r.saved[n-1]

@@ -99,24 +99,16 @@ func Draw(p Plot, files []string) error {
 	if err != nil {
 		return errDraw.Wrap(err, strings.Join(files, ", "))
 	}
-	var stderr bytes.Buffer
-	cmd := exec.Command(ownprogram.Find(Program))
-	cmd.Stdin, cmd.Stderr = bytes.NewReader(text), &stderr
-	err = cmd.Run()
-	var exit *exec.ExitError
+	err = ownprogram.Run(bytes.NewReader(text), nil, Program)
+	var failure ownprogram.Failure
 	switch {
-	case errors.As(err, &exit):
-		return errDraw.Wrap(reason(strings.TrimSpace(stderr.String())), strings.Join(files, ", "))
+	case errors.As(err, &failure):
+		return errDraw.Wrap(failure, strings.Join(files, ", "))
 	case err != nil:
 		return errProgram.Wrap(err, Program)
 	}
 	return nil
 }
-
-// reason is the program's message on a failure.
-type reason string
-
-func (r reason) Error() string { return string(r) }
 
 // IsInstalled reports whether the program can be found.
 func IsInstalled() bool {

@@ -2,14 +2,11 @@ package sweep
 
 import (
 	"encoding/csv"
-	"fmt"
 	"io"
 	"math"
-	"reflect"
 	"strconv"
 
-	"github.com/parquet-go/parquet-go"
-
+	"github.com/heddle-dmt/heddle/experiments/sweep/parquetfile"
 	"github.com/heddle-dmt/heddle/experiments/sweep/store"
 )
 
@@ -41,51 +38,46 @@ func (x *Experiment) Export(o Options, asParquet bool, w io.Writer) error {
 	case len(rows) == 0:
 		return errNothingStored.New(len(found), x.path, x.StorePath(o))
 	case asParquet:
-		return writeParquet(w, x.exportColumns(), rows)
+		t := parquetfile.Table{Columns: x.exportColumns(), Rows: rows}
+		return t.Write(w)
 	}
 	out := csv.NewWriter(w)
 	var head []string
 	for _, column := range x.exportColumns() {
-		head = append(head, column.name)
+		head = append(head, column.Name)
 	}
 	_ = out.Write(head)
 	_ = out.WriteAll(rows)
 	return out.Error()
 }
 
-// exportColumn is a column; kind is that of its values, in Parquet.
-type exportColumn struct {
-	name string
-	kind reflect.Kind
-}
-
-func (x *Experiment) exportColumns() []exportColumn {
-	columns := []exportColumn{{"experiment", reflect.String}}
+func (x *Experiment) exportColumns() []parquetfile.Column {
+	columns := []parquetfile.Column{{Name: "experiment", Kind: parquetfile.Text}}
 	for _, p := range x.parameters() {
-		kind := reflect.String
+		kind := parquetfile.Text
 		if p.name == "cores" || p.name == "threads" || p.name == "capacity" {
-			kind = reflect.Int64
+			kind = parquetfile.Integer
 		}
-		columns = append(columns, exportColumn{p.name, kind})
+		columns = append(columns, parquetfile.Column{Name: p.name, Kind: kind})
 	}
-	columns = append(columns, []exportColumn{
-		{"seed", reflect.Uint64},
-		{"repetition", reflect.Int64},
-		{"outcome", reflect.String},
-		{"exit_code", reflect.Int64},
-		{"failure_class", reflect.String},
-		{"as_native", reflect.Bool},
-		{"failure", reflect.String},
-		{"outdated", reflect.Bool},
+	columns = append(columns, []parquetfile.Column{
+		{Name: "seed", Kind: parquetfile.Unsigned},
+		{Name: "repetition", Kind: parquetfile.Integer},
+		{Name: "outcome", Kind: parquetfile.Text},
+		{Name: "exit_code", Kind: parquetfile.Integer},
+		{Name: "failure_class", Kind: parquetfile.Text},
+		{Name: "as_native", Kind: parquetfile.Boolean},
+		{Name: "failure", Kind: parquetfile.Text},
+		{Name: "outdated", Kind: parquetfile.Boolean},
 	}...)
 	for _, m := range x.measures() {
-		kind := reflect.Float64
+		kind := parquetfile.Real
 		if m.whole {
-			kind = reflect.Int64
+			kind = parquetfile.Integer
 		}
-		columns = append(columns, exportColumn{m.name, kind})
+		columns = append(columns, parquetfile.Column{Name: m.name, Kind: kind})
 	}
-	return append(columns, exportColumn{"digest", reflect.String}, exportColumn{"schedule_digest", reflect.String})
+	return append(columns, parquetfile.Column{Name: "digest", Kind: parquetfile.Text}, parquetfile.Column{Name: "schedule_digest", Kind: parquetfile.Text})
 }
 
 func (x *Experiment) exportCells(at Point, repetition int, r result) []string {
@@ -113,53 +105,4 @@ func (x *Experiment) exportCells(at Point, repetition int, r result) []string {
 		cells = append(cells, cell)
 	}
 	return append(cells, r.digest, r.schedule)
-}
-
-// writeParquet writes rows of cells as a Parquet file, whose columns are optional and of their kinds; an empty cell is
-// null.
-func writeParquet(w io.Writer, columns []exportColumn, rows [][]string) error {
-	types := map[reflect.Kind]reflect.Type{
-		reflect.String: reflect.TypeFor[*string](), reflect.Int64: reflect.TypeFor[*int64](), reflect.Uint64: reflect.TypeFor[*uint64](),
-		reflect.Float64: reflect.TypeFor[*float64](), reflect.Bool: reflect.TypeFor[*bool](),
-	}
-	var fields []reflect.StructField
-	for i, c := range columns {
-		fields = append(fields, reflect.StructField{Name: "F" + strconv.Itoa(i), Type: types[c.kind], Tag: reflect.StructTag(`parquet:"` + c.name + `"`)})
-	}
-	row := reflect.StructOf(fields)
-	out := parquet.NewWriter(w, parquet.SchemaOf(reflect.New(row).Interface()), parquet.Compression(&parquet.Snappy))
-	for _, cells := range rows {
-		values := reflect.New(row)
-		for i, cell := range cells {
-			if cell == "" {
-				continue
-			}
-			v, err := parseCell(cell, columns[i].kind)
-			if err != nil {
-				panic(fmt.Sprintf("bug: the column %s is of another kind than its cell: %v", columns[i].name, err))
-			}
-			to := reflect.New(fields[i].Type.Elem())
-			to.Elem().Set(reflect.ValueOf(v))
-			values.Elem().Field(i).Set(to)
-		}
-		if err := out.Write(values.Interface()); err != nil {
-			return err
-		}
-	}
-	return out.Close()
-}
-
-// parseCell is the value of a cell that is not empty.
-func parseCell(cell string, kind reflect.Kind) (any, error) {
-	switch kind {
-	case reflect.Int64:
-		return strconv.ParseInt(cell, 10, 64)
-	case reflect.Uint64:
-		return strconv.ParseUint(cell, 10, 64)
-	case reflect.Float64:
-		return strconv.ParseFloat(cell, 64)
-	case reflect.Bool:
-		return strconv.ParseBool(cell)
-	}
-	return cell, nil
 }

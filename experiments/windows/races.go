@@ -226,7 +226,7 @@ func (f *raceFinder) beginWindow() {
 	}
 }
 
-// constraints are those on the races of the window, without those that follow from others and from the order of
+// constraints are the constraints on the races of the window that do not follow from others or from the order of
 // the turns.
 func (f *raceFinder) constraints() (list []windows.Constraint, races int) {
 	var reducer hybrid.Reducer

@@ -103,7 +103,7 @@ type Report struct {
 	Partial int `json:"partial"`
 	Timer   int `json:"timer"`
 	Other   int `json:"other"`
-	// Requests counts those that were admitted, Carried the tasks that were open at the end of a
+	// Requests counts the admitted requests, Carried the tasks that were open at the end of a
 	// window, summed over all windows, and Rounds the admissions of further parts of requests.
 	Requests int `json:"requests"`
 	Carried  int `json:"carried"`
@@ -119,7 +119,7 @@ type Report struct {
 	// Throughput is the number of requests that were answered in a second of virtual time, from the
 	// begin of the first window with requests to the end of the last.
 	Throughput float64 `json:"throughput"`
-	// Recorded counts the windows whose order was not stored, Reused those that had a stored one.
+	// Recorded counts the windows whose order was not stored, Reused the windows with a stored one.
 	// Left counts stored orders that were tried and did not fit, Spun operations that waited in a loop.
 	// Stored is the number of orders that are stored now, and Keys that of their keys.
 	Recorded int `json:"recorded"`
@@ -129,7 +129,7 @@ type Report struct {
 	Stored   int `json:"stored"`
 	Keys     int `json:"keys"`
 	// Races counts races that the turns left unordered, if they were looked for. Constraints are those of the stored
-	// schedules, and Added is the number of those that the run has added. Enforced, Stalled and Missed are sums over
+	// schedules, and Added is the number of constraints that the run has added. Enforced, Stalled and Missed are sums over
 	// the windows (windows.Order).
 	Races       int `json:"races"`
 	Constraints int `json:"constraints"`
@@ -144,7 +144,7 @@ type Report struct {
 	Admitted int `json:"admitted"`
 	Followed int `json:"followed"`
 	Refused  int `json:"refused"`
-	// Preconditions are those that were computed.
+	// Preconditions are the computed ones.
 	Preconditions preconditions `json:"preconditions"`
 	// Hidden is the memory that has kept windows from following schedules whose preconditions on the requests they
 	// satisfied, and Registers the number of windows that registers have.

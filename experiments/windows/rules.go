@@ -21,7 +21,7 @@ var errRules = errs.Define("unknown-task-rules",
 // Rules say which processes are the server, and when its tasks begin and end.
 type Rules struct {
 	// Programs are the server's programs, by the last component of their paths. Their processes
-	// and those that they create are the server.
+	// and the children of these are the server.
 	Programs []string `yaml:"programs" mapstructure:"programs" json:"programs"`
 	// Ports are the listening ports whose connections have tasks; empty: all.
 	Ports []uint16 `yaml:"ports" mapstructure:"ports" json:"ports,omitempty"`

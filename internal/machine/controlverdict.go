@@ -181,6 +181,6 @@ func (m *Machine) endControl() {
 		m.endSpinning(c.gate.Stalled())
 	}
 	c.ended = true
-	m.state.ignoreFutexTimeouts(false)
-	m.state.holdAllSignals(false)
+	m.state.override.IgnoreFutexTimeouts(m.state.kernel, false)
+	m.state.override.HoldAllSignals(m.state.kernel, false)
 }

@@ -86,7 +86,7 @@ func (m *Machine) EventNumber() uint64 { return m.state.recording.rec.At().Seq }
 
 // IgnoreTimeouts says whether waits, but for sleeps, have no deadline: only the controller ends
 // them.
-func (m *Machine) IgnoreTimeouts(on bool) { m.state.ignoreTimeouts(on) }
+func (m *Machine) IgnoreTimeouts(on bool) { m.state.override.IgnoreTimeouts(m.state.kernel, on) }
 
 // HoldPresentSignals says whether the signals of the threads that there are now wait.
 func (m *Machine) HoldPresentSignals(on bool) { m.state.override.HoldPresent(m.state.kernel, on) }

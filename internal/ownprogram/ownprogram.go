@@ -1,9 +1,14 @@
-// Package ownprogram finds the programs that belong to heddle and that it starts.
+// Package ownprogram finds and runs the programs that belong to heddle and that it starts.
 package ownprogram
 
 import (
+	"bytes"
+	"errors"
+	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 )
 
 // Find returns where a program is: in the folder of the running one, in ../lib/heddle beside that, or, of a name
@@ -22,4 +27,21 @@ func findFrom(dir, name string) string {
 		}
 	}
 	return name
+}
+
+// Failure is what a program has written to standard error before it ended with another status than 0.
+type Failure string
+
+func (f Failure) Error() string { return string(f) }
+
+// Run runs a program with a standard input and output. The error is a Failure if the program could be started.
+func Run(from io.Reader, to io.Writer, name string, args ...string) error {
+	var stderr bytes.Buffer
+	cmd := exec.Command(Find(name), args...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = from, to, &stderr
+	err := cmd.Run()
+	if exit := new(exec.ExitError); errors.As(err, &exit) {
+		return Failure(strings.TrimSpace(stderr.String()))
+	}
+	return err
 }

@@ -56,6 +56,26 @@ func (o *Override) SetHold(t arch.ThreadID, h Hold) {
 	}
 }
 
+// IgnoreFutexTimeouts says whether waits for a futex have no deadline but sched.Expire.
+func (o *Override) IgnoreFutexTimeouts(k *kernel.Kernel, on bool) {
+	o.NoFutexTimeouts = on
+	k.RecheckTimeouts()
+}
+
+// IgnoreTimeouts says the same of all waits but sleeps.
+func (o *Override) IgnoreTimeouts(k *kernel.Kernel, on bool) {
+	o.NoCallTimeouts = on
+	o.IgnoreFutexTimeouts(k, on)
+}
+
+// HoldAllSignals says whether signals of all threads wait.
+func (o *Override) HoldAllSignals(k *kernel.Kernel, on bool) {
+	o.HoldsAll = on
+	if !on {
+		k.RecheckSignals()
+	}
+}
+
 // HoldPresent says whether the signals of the threads that there are now wait, always.
 func (o *Override) HoldPresent(k *kernel.Kernel, on bool) {
 	for _, t := range k.Tasks() {

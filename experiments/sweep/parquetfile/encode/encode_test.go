@@ -1,21 +1,23 @@
-package sweep
+package encode_test
 
 import (
 	"bytes"
-	"reflect"
 	"slices"
 	"testing"
 
 	"github.com/parquet-go/parquet-go"
+
+	"github.com/heddle-dmt/heddle/experiments/sweep/parquetfile"
+	"github.com/heddle-dmt/heddle/experiments/sweep/parquetfile/encode"
 )
 
 // TestParquet: the columns of a Parquet file have their order and types, a seed of more than 63 bits is whole, and what
 // is missing is null. The file is read by its own schema.
 func TestParquet(t *testing.T) {
-	columns := []exportColumn{{"word", reflect.String}, {"seed", reflect.Uint64}, {"cycles", reflect.Int64}, {"rate", reflect.Float64}, {"as_native", reflect.Bool}}
+	columns := []parquetfile.Column{{Name: "word", Kind: parquetfile.Text}, {Name: "seed", Kind: parquetfile.Unsigned}, {Name: "cycles", Kind: parquetfile.Integer}, {Name: "rate", Kind: parquetfile.Real}, {Name: "as_native", Kind: parquetfile.Boolean}}
 	var file bytes.Buffer
 	rows := [][]string{{"one", "18446744073709551615", "-7", "0.25", "true"}, {"", "1", "", "", ""}}
-	if err := writeParquet(&file, columns, rows); err != nil {
+	if err := encode.Write(&file, &parquetfile.Table{Columns: columns, Rows: rows}); err != nil {
 		t.Fatal(err)
 	}
 	read, err := parquet.OpenFile(bytes.NewReader(file.Bytes()), int64(file.Len()))
