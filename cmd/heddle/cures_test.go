@@ -83,6 +83,8 @@ var printers = map[string][]string{
 	"window-schedules-damaged":              {"run"},
 	"window-schedules-unreadable":           {"run"},
 	"windows-and-other":                     {"run"},
+	"parquet-not-written":                   {"experiment export"},
+	"windows-without-memory-log":            {"run"},
 	"windows-without-tasks":                 {"run"},
 	"schedule-under-weak-memory":            {"run", "record", "schedule record", "cache add"},
 	"schedule-without-output":               {"schedule compute"},
