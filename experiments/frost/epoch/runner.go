@@ -332,7 +332,7 @@ func (r *Runner) RunThreadParallel(ctx context.Context, from *Checkpoint, o Epoc
 		m.HoldPresentSignals(false)
 	}
 	if len(o.Priority) > 0 {
-		m.Cluster().SwitchPolicy(sched.NewPriority(o.Priority, o.Hang/100))
+		m.Cluster().SwitchPolicy(sched.NewPriority(o.Priority, o.Hang/2))
 	} else if o.Seed != 0 || from.byOrder {
 		m.Cluster().SwitchPolicy(dmt.NewPolicy(r.config.Cores, cmp.Or(o.Seed, r.config.Seed), r.config.Sched))
 	}
