@@ -196,7 +196,7 @@ func litmusOutcomes(t *testing.T, m *litmusexplore.Machine, text string, model m
 }
 
 // freestanding compiles a program without a C library.
-func freestanding(t *testing.T, source string, flags ...string) string {
+func freestanding(t testing.TB, source string, flags ...string) string {
 	t.Helper()
 	dir, err := filepath.Abs("testdata")
 	if err != nil {
@@ -210,7 +210,7 @@ func freestanding(t *testing.T, source string, flags ...string) string {
 }
 
 // exploreProgram explores a program.
-func exploreProgram(t *testing.T, program string, o explore.Options) *explore.Report {
+func exploreProgram(t testing.TB, program string, o explore.Options) *explore.Report {
 	t.Helper()
 	r, err := exploreRun(t, o, program)
 	if err != nil {
@@ -219,7 +219,7 @@ func exploreProgram(t *testing.T, program string, o explore.Options) *explore.Re
 	return r
 }
 
-func exploreRun(t *testing.T, o explore.Options, args ...string) (*explore.Report, error) {
+func exploreRun(t testing.TB, o explore.Options, args ...string) (*explore.Report, error) {
 	t.Helper()
 	c := machine.DefaultConfig()
 	c.Args, c.Cores = args, 20

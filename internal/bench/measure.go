@@ -21,7 +21,7 @@ var measurements = []func(*setting) (result, error){
 	branchTracingLoop, branchTracingPbzip2, branchDecoder, branchSize, branchSizeStored, branchEncoder,
 	memoryTrace, memoryTraceSize, memoryTraceLackey, raceSpeed("hb"), raceSpeed("schedule"), raceyRaces, raceyHybrid,
 	enforcedPbzip2, enforcedRacey, enforcedRaceyFine,
-	litmusTest("SB", 20), litmusTest("MP", 20), litmusTest("IRIW", 1000), litmusSuite, findSchedules, findDecisions,
+	litmusTest("SB", 20), litmusTest("MP", 20), litmusTest("IRIW", 1000), litmusSuite, findSchedules, findDecisions, exploreExecutions,
 	tsoLoop("exact", 0.25), tsoPbzip2("exact", 0.12), tsoLoop("pages", 0.6), tsoPbzip2("pages", 0.6),
 	symbolicSpeed, symbolicMemory, slicingSpeed, simplificationSpeed, preconditionCheck,
 	frostPipeline, frostSetUp, apache,
