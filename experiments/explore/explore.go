@@ -43,7 +43,7 @@ type Bound struct {
 	Most   int
 }
 
-// of names a number of what is bounded.
+// of names a number of preemptions or delays.
 func (b *Bound) of(n int) string {
 	text := "preemption"
 	if b.Delays {
@@ -200,7 +200,7 @@ func (x *exploration) exploreAll(ctx context.Context) error {
 	return nil
 }
 
-// noteBound notes what is explored if the executions are bounded.
+// noteBound notes up to which bound all executions are explored.
 func (x *exploration) noteBound() {
 	if x.bounded != nil {
 		x.report.Explored, x.report.Cut = x.bounded.Explored(), x.bounded.IsCut()
@@ -319,7 +319,7 @@ func (x *exploration) carryOutOn(ctx context.Context, r *runner, choose chooser)
 	return e, err
 }
 
-// execution is what is known of an execution that was carried out. Slices are valid until its machine begins another.
+// execution is an execution that was carried out. Slices are valid until its machine begins another.
 type execution struct {
 	ending          ending
 	threads, events int

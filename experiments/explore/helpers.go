@@ -18,7 +18,7 @@ type helpers struct {
 	done    sync.WaitGroup
 	cancel  context.CancelFunc
 	tasked  map[dpor.Key]*task
-	shared  *sharing // a copy of what is known
+	shared  *sharing // a copy of the state
 	settled int      // executions in which nothing new was found
 }
 

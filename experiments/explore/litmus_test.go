@@ -64,7 +64,7 @@ func operations(thread string, visit func(op byte, at, value string, register in
 	}
 }
 
-// litmusText is the litmus test of a text, whose condition names what is observed.
+// litmusText is the litmus test of a text, whose condition names the observed values.
 func litmusText(text string) string {
 	var columns [][]string
 	var observed []string
@@ -116,7 +116,7 @@ func litmusText(text string) string {
 	return b.String()
 }
 
-// programText is the program of a text: the last thread prints what the litmus test observes.
+// programText is the program of a text: the last thread prints the values that the litmus test observes.
 func programText(text string) string {
 	var b, print strings.Builder
 	threads := strings.Split(text, "|")

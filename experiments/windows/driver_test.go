@@ -95,7 +95,7 @@ func TestMain(m *testing.M) {
 	os.Exit(status)
 }
 
-// comparable is what must be equal in runs that have the same windows.
+// comparable has the values that must be equal in runs that have the same windows.
 func comparable(r *windows.Report) (list []string) {
 	for i := range r.List {
 		w := &r.List[i]

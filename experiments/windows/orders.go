@@ -52,7 +52,7 @@ func LoadStore(path string) (*windows.Store, error) {
 	return s, nil
 }
 
-// readStore reads the text of a file, and returns what is wrong with it.
+// readStore reads the text of a file, and returns its error.
 func readStore(text []byte, s *windows.Store) (problem string) {
 	end := bytes.LastIndex(text, []byte("end "))
 	if end < 0 || string(text[end:]) != endLine(text[:end]) {

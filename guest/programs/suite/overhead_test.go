@@ -3,7 +3,6 @@ package suite
 import (
 	"flag"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -48,11 +47,11 @@ func overheads(t *testing.T, p Program, arguments string, policies []string) (ra
 	return ratios, timed
 }
 
-// TestOverheads makes the table of virtual makespans in docs/scheduling.md, and
-// checks two properties: with an enforced order of operations a run takes at least as
-// long as without, up to the effect of another order of the same work; and where
-// threads do little but synchronize, waiting at each atomic instruction for a whole
-// quantum of all other threads takes longest.
+// TestOverheads logs a table of virtual makespans, and checks two properties: with an
+// enforced order of operations a run takes at least as long as without, up to the effect
+// of another order of the same work; and where threads do little but synchronize,
+// waiting at each atomic instruction for the end of all threads' quanta (CoreDet) takes longer than
+// waiting for their logical clocks (Kendo).
 func TestOverheads(t *testing.T) {
 	testsize.SkipQuick(t)
 	policies := []string{sched.FCFSSync, sched.RRSync, sched.Kendo, sched.CoreDet}
@@ -75,8 +74,8 @@ func TestOverheads(t *testing.T) {
 			}
 		}
 		table.WriteString("\n")
-		if longest := slices.Max(ratios); name == "streamcluster" && ratios[3] != longest {
-			t.Errorf("%s takes %.2f under coredet, and %.2f under another policy", name, ratios[3], longest)
+		if name == "streamcluster" && ratios[3] <= ratios[2] {
+			t.Errorf("%s takes %.2f under coredet, and %.2f under kendo", name, ratios[3], ratios[2])
 		}
 	}
 	t.Logf("\n%s", table.String())
