@@ -99,6 +99,9 @@ type Race struct {
 	Kind   RaceKind `mapstructure:"kind"`
 	// Lines are the lines of the accesses as file:line.
 	Lines []string `mapstructure:"lines"`
+	// Also are lines of further accesses, which race in consequence of the race: those under a lock that
+	// was freed, say. Few runs show them.
+	Also []string `mapstructure:"also"`
 	// Why explains the failure, or why there is none.
 	Why string `mapstructure:"why"`
 }

@@ -95,7 +95,7 @@ static long take(struct pipeline *p)
 	long block = -1;
 	pthread_mutex_lock(mutex); // race: mutex
 	while (f->count == 0 && !f->closed)
-		pthread_cond_wait(&f->not_empty, mutex); // race: mutex
+		pthread_cond_wait(&f->not_empty, mutex);
 	if (f->count > 0) {
 		block = f->slots[f->first];
 		f->first = (f->first + 1) % QUEUE_SLOTS;
