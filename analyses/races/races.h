@@ -51,7 +51,7 @@ struct races_epoch {
   uint32_t used;
 };
 
-// Numbers from 1 on. Those that are not in use are given again.
+// Numbers from 1 on. Unused ones are given again.
 struct races_numbers {
   uint32_t n;      // the greatest that was ever given
   uint32_t next;   // those below it are in use

@@ -32,7 +32,7 @@ type task struct {
 	left    bool // nobody waits for it
 	depth   int  // the number of events before the choices
 	choices []choice
-	result  *execution // nil: there is none
+	result  *execution // nil: no task
 }
 
 // choice is a choice with the event that was executed, if one was.

@@ -38,7 +38,7 @@ type sharing struct {
 	pages  map[uint64]*usedPage
 	recent [256]recentPage
 	cells  map[uint64]*usedCell
-	run    uint32 // the number of the execution, or of those that go on from one of its states
+	run    uint32 // the number of the execution, or of the executions that continue from one of its states
 	// journal are the changes of uses in the execution.
 	journal []changedUse
 	births  map[arch.ThreadID]birth

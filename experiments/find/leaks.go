@@ -15,7 +15,7 @@ import (
 )
 
 // leaks watches for threads that end, and processes that exit, while the thread owns a mutex of the GNU C
-// library. The mutexes are those that profiles have found.
+// library. Profiles have found the mutexes.
 type leaks struct {
 	machine.NoHook
 	m       *machine.Machine

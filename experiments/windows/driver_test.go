@@ -312,6 +312,19 @@ func preloaded(rules, script string) string {
 	return strings.Replace(script, "\n"+rules+" -", "\nLD_PRELOAD=/pool/racy.so "+rules+" -", 1)
 }
 
+// rulesOf returns the rules of a server, and skips a test on a host without its program.
+func rulesOf(t *testing.T, name, program string) windows.Rules {
+	t.Helper()
+	if _, err := os.Stat(program); err != nil {
+		t.Skipf("%s is not installed: internal/setup/packages.sh servers installs it", filepath.Base(program))
+	}
+	rules, err := windows.LoadRules(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rules
+}
+
 // TestRacesInServers has an injected race in each server: the results differ with the orders of turns and atomic
 // instructions alone, and with constraints on the races of the first run they do not. In the large size there are at least
 // 200 full windows of each server.
@@ -319,13 +332,7 @@ func TestRacesInServers(t *testing.T) {
 	testsize.SkipQuick(t)
 	for _, s := range servers {
 		t.Run(s.rules, func(t *testing.T) {
-			if _, err := os.Stat(s.needs); err != nil {
-				t.Skipf("%s is not installed: internal/setup/packages.sh servers installs it", filepath.Base(s.needs))
-			}
-			rules, err := windows.LoadRules(s.rules)
-			if err != nil {
-				t.Fatal(err)
-			}
+			rules := rulesOf(t, s.rules, s.needs)
 			rounds := testsize.Pick(20, 20, 202)
 			script := preloaded(s.rules, strings.NewReplacer("ROUNDS", fmt.Sprint(rounds), "REQUESTS", fmt.Sprint(8*rounds)).Replace(s.script))
 			p := windows.Parameters{Rules: rules, Size: 8, Atomics: true}
@@ -383,7 +390,7 @@ wait $server
 echo server $?
 `
 
-// TestPreconditionsAreSound has requests with new bytes: those that preconditions admit follow the schedules to the right
+// TestPreconditionsAreSound has requests with new bytes: the admitted ones follow the schedules to the right
 // replies, and the others are counted and have the right replies, too. In the large size 10,000 requests are admitted.
 func TestPreconditionsAreSound(t *testing.T) {
 	testsize.SkipQuick(t)
@@ -413,13 +420,7 @@ func TestServers(t *testing.T) {
 	testsize.SkipQuick(t)
 	for _, s := range servers {
 		t.Run(s.rules, func(t *testing.T) {
-			if _, err := os.Stat(s.needs); err != nil {
-				t.Skipf("%s is not installed: internal/setup/packages.sh servers installs it", filepath.Base(s.needs))
-			}
-			rules, err := windows.LoadRules(s.rules)
-			if err != nil {
-				t.Fatal(err)
-			}
+			rules := rulesOf(t, s.rules, s.needs)
 			rounds := testsize.Pick(20, 20, 202)
 			answers := fmt.Sprint(8 * rounds)
 			script := strings.NewReplacer("ROUNDS", fmt.Sprint(rounds), "REQUESTS", answers).Replace(s.script)

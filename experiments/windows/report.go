@@ -137,7 +137,7 @@ type Report struct {
 	Enforced    int `json:"enforced"`
 	Stalled     int `json:"stalled"`
 	Missed      int `json:"missed"`
-	// Exact counts the windows with requests that had a stored schedule for the same input, Admitted those that
+	// Exact counts the windows with requests that had a stored schedule for the same input, Admitted the windows that
 	// the precondition of a schedule for another one admitted, Followed those of them that had the schedule's turns, and
 	// Refused the windows with requests that no schedule admitted.
 	Exact    int `json:"exact"`

@@ -74,7 +74,7 @@ type Recognizer struct {
 	stale     bool               // the breakpoints are out of date
 	atomics   bool               // are recorded
 	sharing   bool               // there may be memory that processes share
-	lone      bool               // Config.SecondThread, and there is none yet
+	lone      bool               // Config.SecondThread, and it does not exist yet
 	renamed   *thread            // that is about to get another id
 
 	unrecognized bool // a program was without functions that are known

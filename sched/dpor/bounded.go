@@ -26,7 +26,7 @@ import (
 type Bounded struct {
 	delays bool
 	bound  int // the cost of the executions under way
-	most   int // the greatest bound; negative: there is none
+	most   int // the greatest bound; negative: without end
 	cut    bool
 	seen   map[seenState]struct{}
 	// The options of choices, each list once, and where it is.

@@ -16,7 +16,7 @@ type Operation struct {
 	Addr   arch.Addr
 	Size   uint64
 	Writes bool
-	// Selected: the operation is one of those that Estimate.Left counts.
+	// Selected: Estimate.Left counts the operation.
 	Selected bool
 	// PC is the instruction, and Reads says whether it reads.
 	PC    arch.Addr

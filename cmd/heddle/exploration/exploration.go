@@ -54,7 +54,7 @@ type Flags struct {
 	quiet   bool
 	report  *explore.Report
 	isSet   func(flag string) bool
-	// Bounds of executions; noBound: there is none.
+	// Bounds of executions; noBound: all are explored.
 	preemptions, delays int
 }
 
