@@ -34,23 +34,23 @@ var errRecording = errs.Define("recording-cannot-begin",
 type Record struct {
 	// To receives the trace (package trace). If it is an *os.File, a full disk
 	// leaves no part of a chunk in the file. It is not closed.
-	To io.Writer
+	To io.Writer `json:"-"`
 	// Listener, when set, takes the events in place of To. If it is a memtrace.Listener, it gets the
 	// engine's log of memory.
-	Listener trace.Listener
+	Listener trace.Listener `json:"-"`
 	// Sync, when set, records synchronization operations.
 	Sync *SyncRecord
 	// Inputs records the data that the program got from outside, with the bytes.
 	Inputs bool
 	// PT, when set, records each core's branches as a stream of Intel PT packets,
 	// with the code that ran.
-	PT *pt.Config
+	PT *pt.Config `json:"-"`
 	// Memory, when set, records loads and stores, and the other changes of memory that loads can
 	// see.
 	Memory *recorder.MemoryConfig
 	// Stretch is the part of the run of which events are recorded; the zero value is the whole run. What repeats the
 	// run is recorded of all of it.
-	Stretch recorder.Stretch
+	Stretch recorder.Stretch `json:"-"`
 }
 
 // recording is the part of the machine's state that records and replays. The

@@ -98,6 +98,8 @@ type manifest struct {
 	Requests        []uint16            `json:"requests,omitempty"`
 	// Stretch is the part of the run of which events were recorded.
 	Stretch *recorder.Stretch `json:"stretch,omitempty"`
+	// Record has the recordings that number events, if it says that the accesses to memory are those of a replay.
+	Record *Record `json:"record,omitempty"`
 	// Closed are the descriptors of 0, 1 and 2 that the program did not have.
 	Closed []int `json:"closed,omitempty"`
 }
@@ -136,6 +138,9 @@ func (m *Machine) describeRun() manifest {
 	}
 	if s := &c.Record.Stretch; !s.IsWhole() {
 		out.Stretch = s
+	}
+	if r := c.Record; r.Memory != nil && r.Memory.Repeated {
+		out.Record = r
 	}
 	if m.state.control != nil {
 		out.CustomSync = m.customSync()
@@ -285,6 +290,9 @@ func (r *Replay) Stretch() recorder.Stretch {
 	}
 	return *r.manifest.Stretch
 }
+
+// Recordings are those of the recorded run, nil if a replay does not need them for the accesses to memory.
+func (r *Replay) Recordings() *Record { return r.manifest.Record }
 
 // Cut reports whether the recording was ended before the run was over: a replay ends where it
 // ends, and whether the files are those of the recorded run is not known.
