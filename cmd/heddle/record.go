@@ -39,6 +39,7 @@ type recordFlags struct {
 	ptPeriod, ptMTC  uint64
 	ptTSC, ptCYC     bool
 	ptRetCompression bool
+	files            bool
 	memory           string // "", memoryStored or memoryReplay
 	from, to         string // places of the run
 	serial           bool   // operations one at a time, for a schedule
@@ -54,7 +55,7 @@ const (
 )
 
 // recordings names the flags that ask for a recording.
-var recordings = []string{"all", "inputs", "sync", "atomics", "sync-list", "heap", "races", "pt", "pt-period", "pt-ret-compression", "pt-tsc", "pt-mtc", "pt-cyc", "memory", "memory-thread", "memory-data", "memory-code", "from", "to"}
+var recordings = []string{"all", "inputs", "sync", "atomics", "sync-list", "heap", "races", "pt", "pt-period", "pt-ret-compression", "pt-tsc", "pt-mtc", "pt-cyc", "memory", "memory-thread", "memory-data", "memory-code", "files", "from", "to"}
 
 func addRecordFlags(flags *pflag.FlagSet, f *recordFlags) {
 	cli.GroupNew(flags, groupRecording, func() { f.define(flags) })
@@ -79,13 +80,14 @@ func (f *recordFlags) define(flags *pflag.FlagSet) {
 	flags.Int32SliceVar(&f.memoryThreads, "memory-thread", nil, "with --memory, only those of the threads `IDS`")
 	flags.StringSliceVar(&f.memoryData, "memory-data", nil, "with --memory, only those of the addresses `FROM-TO`, TO excluded")
 	flags.StringSliceVar(&f.memoryCode, "memory-code", nil, "with --memory, only those by instructions at `FROM-TO`, TO excluded")
+	flags.BoolVar(&f.files, "files", false, "store the files that the run reads, for replays when they have changed; --memory=replay does, too")
 	addStretchFlags(flags, &f.from, &f.to)
 	flags.BoolVar(&f.ptCYC, "pt-cyc", false, "write CYC packets: the cycles before each packet")
 }
 
 // recording returns the recordings of the flags.
 func (f *recordFlags) recording(to io.Writer) (*machine.Record, error) {
-	r := &machine.Record{To: to, Listener: f.listener, Inputs: f.inputs || f.all}
+	r := &machine.Record{To: to, Listener: f.listener, Inputs: f.inputs || f.all, Files: f.files}
 	var err error
 	if r.Stretch, err = stretchOf(f.from, f.to); err != nil {
 		return nil, err
@@ -103,6 +105,7 @@ func (f *recordFlags) recording(to io.Writer) (*machine.Record, error) {
 		if r.Memory, err = f.memoryConfig(); err != nil {
 			return nil, err
 		}
+		r.Files = r.Files || r.Memory.Repeated
 	}
 	if f.sync || f.races || f.all {
 		r.Sync = &machine.SyncRecord{Atomics: f.atomics || f.all, Heap: f.heap || f.races || f.all}

@@ -9,6 +9,7 @@ import (
 	"github.com/heddle-dmt/heddle/guest/vfs"
 	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/internal/machine/delays"
+	"github.com/heddle-dmt/heddle/internal/machine/inputfiles"
 	"github.com/heddle-dmt/heddle/memmodel/storebuffer"
 	"github.com/heddle-dmt/heddle/recorder"
 	"github.com/heddle-dmt/heddle/recorder/event"
@@ -42,6 +43,8 @@ type Record struct {
 	Sync *SyncRecord
 	// Inputs records the data that the program got from outside, with the bytes.
 	Inputs bool
+	// Files stores the files of the host that the run reads, for replays when they are others.
+	Files bool
 	// PT, when set, records each core's branches as a stream of Intel PT packets,
 	// with the code that ran.
 	PT *pt.Config `json:"-"`
@@ -257,6 +260,9 @@ func (m *Machine) finishRecording() error {
 	end := r.steps.End(m.state.cluster)
 	trace.PutAt(r.decisions, &end, r.rec.At())
 	r.rec.Finish()
+	if m.config.Record.Files {
+		inputfiles.Store(m.trace, r.rec.At(), m.state.fs)
+	}
 	if err := m.trace.Summary(summary{Result: m.result}); err != nil {
 		return errManifest.Wrap(err)
 	}

@@ -3,8 +3,6 @@ package machine
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,8 +15,10 @@ import (
 
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/emu/engines"
+	"github.com/heddle-dmt/heddle/guest/vfs"
 	"github.com/heddle-dmt/heddle/internal/errname"
 	"github.com/heddle-dmt/heddle/internal/errs"
+	"github.com/heddle-dmt/heddle/internal/machine/inputfiles"
 	"github.com/heddle-dmt/heddle/internal/machine/jsontext"
 	"github.com/heddle-dmt/heddle/internal/machine/publish"
 	"github.com/heddle-dmt/heddle/memmodel/storebuffer"
@@ -206,6 +206,7 @@ type Replay struct {
 	summary  *summary // nil if the recording was cut
 	faults   []StreamFault
 	stdin    *os.File
+	stored   []vfs.StoredFile // in place of files of the host that are others now
 }
 
 // OpenReplay opens a trace for a replay. It fails if the program or any other file that the
@@ -339,36 +340,26 @@ func (r *Replay) checkInputs() error {
 	if r.summary == nil {
 		return nil
 	}
+	var list []vfs.Input
 	for _, in := range r.summary.Result.Inputs {
-		path := in.Path
-		if path == "-" {
+		if in.Path == "-" {
 			if r.manifest.Stdin.Kind != "file" {
 				continue
 			}
-			path = string(r.manifest.Stdin.Path)
+			in.Path = string(r.manifest.Stdin.Path)
 		}
-		sum, err := hashFile(path)
-		if err != nil {
-			return errInputChanged.Wrap(err, r.path, path)
-		}
-		if sum != in.SHA256 {
-			return errInputChanged.New(r.path, path)
-		}
+		list = append(list, vfs.Input(in))
+	}
+	stored, missing, err := inputfiles.Find(r.trace, list)
+	switch r.stored = stored; {
+	case missing != "" && err != nil:
+		return errInputChanged.Wrap(err, r.path, missing)
+	case missing != "":
+		return errInputChanged.New(r.path, missing)
+	case err != nil:
+		return r.missing("undamaged files", err)
 	}
 	return nil
-}
-
-func hashFile(path string) (string, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return "", errors.Unwrap(err)
-	}
-	defer f.Close()
-	sum := sha256.New()
-	if _, err := io.Copy(sum, f); err != nil {
-		return "", err
-	}
-	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
 // Config is the configuration of the recorded run, set up to repeat it. The

@@ -42,7 +42,7 @@ type Options struct {
 	// Accesses, unless nil, are the accesses to memory in place of those that the trace has (package
 	// internal/machine/accesses).
 	Accesses iter.Seq2[*event.Memory, error]
-	Order races.Order
+	Order    races.Order
 	// Values follows the content of memory, so that benign races are recognized.
 	Values bool
 	// Operation reports whether an event of the stream of synchronization operations is an

@@ -127,7 +127,7 @@ func setUp(t *testing.T) (machine.Config, string) {
 // A trace whose accesses are those of a replay has the events of one that stores them, and the same accesses.
 func TestReplayHasTheStoredAccesses(t *testing.T) {
 	for name, change := range map[string]func(*machine.Config, *machine.Record){
-		"accesses":   func(*machine.Config, *machine.Record) {},
+		"accesses": func(*machine.Config, *machine.Record) {},
 		"everything": func(_ *machine.Config, r *machine.Record) {
 			r.Inputs, r.PT, r.Sync = true, &pt.Config{PSBPeriod: 4096}, &machine.SyncRecord{Atomics: true, Heap: true}
 		},
@@ -226,5 +226,27 @@ func TestAccessesEndEarly(t *testing.T) {
 	}
 	if n != 1 {
 		t.Errorf("%d errors", n)
+	}
+}
+
+// A trace that has the files that the run read needs none of the host: they may be others or gone, the program, too.
+func TestFilesOfTheTraceTakeThePlaceOfTheHosts(t *testing.T) {
+	for name, change := range map[string]func(path string) error{
+		"another": func(path string) error { return os.WriteFile(path, []byte("other"), 0o755) },
+		"gone":    os.Remove,
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, input := setUp(t)
+			path, first := record(t, c, machine.Record{Files: true, Memory: &recorder.MemoryConfig{Repeated: true}})
+			want := lines(t, path, memtrace.Select{})
+			if err := errors.Join(change(input), change(c.Args[0])); err != nil {
+				t.Fatal(err)
+			}
+			compare(t, lines(t, path, memtrace.Select{}), want)
+			again, err := machine.RepeatTrace(context.Background(), path, nil)
+			if err != nil || again.Digest != first.Digest || again.Message != "" {
+				t.Errorf("%v, %+v", err, again)
+			}
+		})
 	}
 }
