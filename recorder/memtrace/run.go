@@ -33,7 +33,7 @@ func ReadRun(ctx context.Context, s Select, execute func(context.Context, trace.
 // runReader is a Listener that makes events of the engine's log.
 type runReader struct {
 	pass  func(*event.Memory)
-	ended bool // nobody wants more
+	ended bool // the loop has ended
 
 	pages map[uint64]uint64
 	front [frontSize]place
@@ -137,7 +137,7 @@ func (x *runReader) takeChange(e *memlog.Entry, log *memlog.Buffer) {
 	x.pass(&m)
 }
 
-// pageOf is the page of an address, which the log has told before.
+// pageOf is the page of an address, of which the log has had the mapping.
 func (x *runReader) pageOf(addr uint64) uint64 {
 	number := addr >> pageShift
 	p := &x.front[number&(frontSize-1)]

@@ -1,8 +1,8 @@
-// Package accesses reads the accesses to memory of a recorded run: those that its trace has, or if the trace says that
-// they are to be had by a replay (recorder.MemoryConfig.Repeated) those of a replay, which takes place meanwhile.
+// Package accesses reads the accesses to memory of a recorded run: the stream of its trace, or if the trace says that a
+// replay has them (recorder.MemoryConfig.Repeated) the accesses of a replay, which takes place meanwhile.
 //
-// A replay needs the files that the recorded run read, as they were. It is compared with the recorded run, decision by
-// decision: accesses of another run end with an error.
+// A replay needs the files that the run read, of the host or of the trace (package inputfiles). It is compared with
+// the recorded run, decision by decision: accesses of another run end with an error.
 package accesses
 
 import (
@@ -20,7 +20,7 @@ import (
 var errRepeat = errs.Define("accesses-of-another-run",
 	"the replay that makes the accesses of {file} again is not the whole recorded run: {why}",
 	"The trace has what repeats the run, and the accesses to memory are those of a replay. It ended otherwise than the recorded run.",
-	"Restore what the run read and heddle's version, or record again with heddle record --memory.")
+	"Restore the folders and symbolic links that the run used, use the heddle that recorded it, or record again with heddle record --memory=stored.")
 
 // Are reports whether the accesses of a trace can be read.
 func Are(r *trace.Reader) bool { return r.Has(trace.Memory) || AreRepeated(r) }
