@@ -40,7 +40,7 @@ var (
 	errInputChanged = errs.Define("replay-input-changed",
 		"the trace {file} cannot be replayed: {input} is not what it was when the run was recorded",
 		"The program, a library or another file that the run read was changed, replaced or removed since. Its SHA-256 is not the one in the trace.",
-		"Put the file back as it was, or record the run again, with --files to keep the files in the trace.")
+		"Put the file back as it was, or record the run again: heddle record --files keeps the files in the trace.")
 
 	errReplayLevel = errs.Define("trace-needs-newer-processor",
 		"the trace {file} cannot be replayed here: its run has a processor of level {level}, whose instructions this host's processor lacks",
