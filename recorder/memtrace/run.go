@@ -18,8 +18,9 @@ func ReadRun(ctx context.Context, s Select, execute func(context.Context, trace.
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		x := &runReader{pages: map[uint64]uint64{}}
+		all := s.isAll()
 		x.pass = func(m *event.Memory) {
-			if !x.ended && s.isSelected(m) && !yield(m, nil) {
+			if !x.ended && (all || s.isSelected(m)) && !yield(m, nil) {
 				x.ended = true
 				cancel()
 			}
