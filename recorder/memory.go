@@ -20,6 +20,9 @@ type MemoryConfig struct {
 	// are recorded, and no other changes of memory.
 	Threads    []arch.ThreadID
 	Data, Code []memlog.Range
+	// Repeated has the trace keep only what repeats the run, and branches counted: whoever reads the accesses repeats
+	// it (package internal/machine/accesses).
+	Repeated bool
 }
 
 // Memory is the Recording of loads and stores. It follows Branches, which
@@ -46,13 +49,17 @@ type memoryWriter interface {
 // NewMemory makes the recording of a run that has not begun. If the trace has a listener that is one of
 // memtrace, it gets the engine's log. Counts says whether
 // it counts the branches of threads, since Branches does not.
-func NewMemory(w *trace.Writer, cpu emu.CPU, c MemoryConfig, counts bool) (*Memory, error) {
+func NewMemory(w *trace.Writer, cpu emu.CPU, c MemoryConfig, counts bool) (Recording, error) {
+	l, listens := w.Listener().(memtrace.Listener)
+	if c.Repeated && !listens {
+		return newBranchCount(cpu, counts)
+	}
 	filter := memlog.Filter{Data: c.Data, Code: c.Code, Partial: len(c.Threads) > 0}
 	if err := cpu.LogMemory(filter); err != nil {
 		return nil, err
 	}
 	m := &Memory{threads: c.Threads, counts: counts}
-	if l, listens := w.Listener().(memtrace.Listener); listens {
+	if listens {
 		m.writer = memtrace.NewForwarder(l)
 	} else {
 		m.writer = memtrace.NewWriter(w.Stream(trace.Memory, 0))
@@ -129,4 +136,28 @@ func (m *Memory) Returned(r *Recorder) {
 func (m *Memory) Finish(r *Recorder) {
 	m.Mark(r)
 	m.writer.Close()
+}
+
+// branchCount is the Recording of a run whose accesses are not stored: stamps have the branches that they have with
+// accesses.
+type branchCount struct {
+	Nothing
+	counted uint64 // the engine's count where the last piece of the run ended
+}
+
+func newBranchCount(cpu emu.CPU, counts bool) (Recording, error) {
+	if !counts {
+		return Nothing{}, nil
+	}
+	return &branchCount{}, cpu.CountBranches()
+}
+
+// Begin implements Recording.
+func (b *branchCount) Begin(r *Recorder, _ *kernel.Task) { b.counted = r.CPU().CountedBranches() }
+
+// Stopped implements Recording.
+func (b *branchCount) Stopped(r *Recorder, _ *kernel.Task, _ arch.Stop) {
+	count := r.CPU().CountedBranches()
+	r.AddBranches(count - b.counted)
+	b.counted = count
 }

@@ -39,7 +39,8 @@ type recordFlags struct {
 	ptPeriod, ptMTC  uint64
 	ptTSC, ptCYC     bool
 	ptRetCompression bool
-	memory           bool
+	files            bool
+	memory           string // "", memoryStored or memoryReplay
 	from, to         string // places of the run
 	serial           bool   // operations one at a time, for a schedule
 	memoryThreads    []int32
@@ -47,8 +48,14 @@ type recordFlags struct {
 	memoryCode       []string
 }
 
+// Where the accesses to memory are read from, the values of --memory.
+const (
+	memoryStored = "stored"
+	memoryReplay = "replay"
+)
+
 // recordings names the flags that ask for a recording.
-var recordings = []string{"all", "inputs", "sync", "atomics", "sync-list", "heap", "races", "pt", "pt-period", "pt-ret-compression", "pt-tsc", "pt-mtc", "pt-cyc", "memory", "memory-thread", "memory-data", "memory-code", "from", "to"}
+var recordings = []string{"all", "inputs", "sync", "atomics", "sync-list", "heap", "races", "pt", "pt-period", "pt-ret-compression", "pt-tsc", "pt-mtc", "pt-cyc", "memory", "memory-thread", "memory-data", "memory-code", "files", "from", "to"}
 
 func addRecordFlags(flags *pflag.FlagSet, f *recordFlags) {
 	cli.GroupNew(flags, groupRecording, func() { f.define(flags) })
@@ -68,17 +75,19 @@ func (f *recordFlags) define(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.ptRetCompression, "pt-ret-compression", true, "write a bit instead of an address for a return to its call")
 	flags.BoolVar(&f.ptTSC, "pt-tsc", true, "write virtual time at each PSB and each start of tracing")
 	flags.Uint64Var(&f.ptMTC, "pt-mtc", 0, "`TICKS` of the crystal clock from one MTC packet to the next, a power of two; 0: none")
-	flags.BoolVar(&f.memory, "memory", false, "record every load and store, with values")
+	flags.StringVar(&f.memory, "memory", "", "record every load and store, with values: `stored` in the trace, or replay: whoever reads them repeats the run")
+	flags.Lookup("memory").NoOptDefVal = memoryStored
 	flags.Int32SliceVar(&f.memoryThreads, "memory-thread", nil, "with --memory, only those of the threads `IDS`")
 	flags.StringSliceVar(&f.memoryData, "memory-data", nil, "with --memory, only those of the addresses `FROM-TO`, TO excluded")
 	flags.StringSliceVar(&f.memoryCode, "memory-code", nil, "with --memory, only those by instructions at `FROM-TO`, TO excluded")
+	flags.BoolVar(&f.files, "files", false, "store the files that the run reads, for replays when they have changed; --memory=replay does, too")
 	addStretchFlags(flags, &f.from, &f.to)
 	flags.BoolVar(&f.ptCYC, "pt-cyc", false, "write CYC packets: the cycles before each packet")
 }
 
 // recording returns the recordings of the flags.
 func (f *recordFlags) recording(to io.Writer) (*machine.Record, error) {
-	r := &machine.Record{To: to, Listener: f.listener, Inputs: f.inputs || f.all}
+	r := &machine.Record{To: to, Listener: f.listener, Inputs: f.inputs || f.all, Files: f.files}
 	var err error
 	if r.Stretch, err = stretchOf(f.from, f.to); err != nil {
 		return nil, err
@@ -92,10 +101,11 @@ func (f *recordFlags) recording(to io.Writer) (*machine.Record, error) {
 			Timing: pt.Timing{TSC: f.ptTSC, MTCPeriod: f.ptMTC, CYC: f.ptCYC},
 		}
 	}
-	if f.memory || f.races || f.all {
+	if f.memory != "" || f.races || f.all {
 		if r.Memory, err = f.memoryConfig(); err != nil {
 			return nil, err
 		}
+		r.Files = r.Files || r.Memory.Repeated
 	}
 	if f.sync || f.races || f.all {
 		r.Sync = &machine.SyncRecord{Atomics: f.atomics || f.all, Heap: f.heap || f.races || f.all}
@@ -111,7 +121,10 @@ func (f *recordFlags) recording(to io.Writer) (*machine.Record, error) {
 }
 
 func (f *recordFlags) memoryConfig() (*recorder.MemoryConfig, error) {
-	c := &recorder.MemoryConfig{}
+	c := &recorder.MemoryConfig{Repeated: f.memory == memoryReplay}
+	if f.memory != "" && f.memory != memoryStored && !c.Repeated {
+		return nil, command.ErrFlag.New("memory", quote(f.memory), memoryStored+", "+memoryReplay)
+	}
 	for _, t := range f.memoryThreads {
 		c.Threads = append(c.Threads, arch.ThreadID(t))
 	}

@@ -158,7 +158,10 @@ func (a *app) scheduleRecordCommand() *cobra.Command {
 time, as they come, and record the events that a schedule is made of. Operations
 that overlap, as they may in heddle record, do not show which took effect first.`,
 		RunE: func(c *cobra.Command, args []string) error {
-			rec.sync, rec.heap, rec.inputs, rec.memory, rec.serial = true, true, true, !syncOnly, true
+			rec.sync, rec.heap, rec.inputs, rec.serial = true, true, true, true
+			if !syncOnly {
+				rec.memory = memoryStored
+			}
 			_, err := a.record(c.Context(), c.Flags(), f, rec, args)
 			return err
 		},

@@ -1,12 +1,14 @@
 package h3
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
 
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/internal/errs"
+	"github.com/heddle-dmt/heddle/internal/machine/accesses"
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/recorder/memtrace"
 	"github.com/heddle-dmt/heddle/recorder/trace"
@@ -100,7 +102,7 @@ func readProfile(file string, args []string) (*Profile, error) {
 		return nil, err
 	case len(run.Args) == 0 || run.Args[0] != args[0]:
 		return nil, errProfileOther.New(file, strings.Join(run.Args, " "), args[0])
-	case !r.Has(trace.Memory):
+	case !accesses.Are(r):
 		return nil, errProfileMemory.New(file)
 	}
 	return buildProfile(r, file)
@@ -115,7 +117,7 @@ func buildProfile(r *trace.Reader, file string) (*Profile, error) {
 		}
 		all[at].addAccess(m)
 	}
-	for m, err := range memtrace.Read(r, memtrace.Select{}) {
+	for m, err := range accesses.Read(context.Background(), file, r, memtrace.Select{}) {
 		if err != nil {
 			return nil, err
 		}

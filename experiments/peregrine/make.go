@@ -23,6 +23,7 @@ import (
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/internal/machine"
+	"github.com/heddle-dmt/heddle/internal/machine/accesses"
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/recorder/trace"
 	"github.com/heddle-dmt/heddle/sched/enforce"
@@ -99,19 +100,16 @@ func Make(ctx context.Context, path string, o Options) (*Schedule, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, x := range []struct {
-		kind    trace.Kind
-		needed  bool
-		missing string
-	}{{trace.Sync, true, "synchronization operations"}, {trace.Memory, !o.SyncOnly, "memory accesses"}} {
-		if x.needed && !r.Has(x.kind) {
-			return nil, errLacks.New(path, x.missing)
-		}
+	switch {
+	case !r.Has(trace.Sync):
+		return nil, errLacks.New(path, "synchronization operations")
+	case !o.SyncOnly && !accesses.Are(r):
+		return nil, errLacks.New(path, "memory accesses")
 	}
 	if o.Every {
 		o.Prune = hybrid.PruneNone
 	}
-	m := &scheduleMaker{Options: o, r: r, heap: r.Has(trace.Heap) && (o.Portable && !o.OrderMemory || hadSerialAllocators(c))}
+	m := &scheduleMaker{Options: o, path: path, r: r, heap: r.Has(trace.Heap) && (o.Portable && !o.OrderMemory || hadSerialAllocators(c))}
 	if o.Portable {
 		if m.free, err = freeDescriptors(r); err != nil {
 			return nil, err
@@ -156,7 +154,8 @@ func hadSerialAllocators(c machine.Config) bool {
 // scheduleMaker is how the schedule of a recorded run is made.
 type scheduleMaker struct {
 	Options
-	r *trace.Reader
+	path string
+	r    *trace.Reader
 	// heap: calls of allocators are examined. free are the descriptors of a portable schedule.
 	heap bool
 	free []int64
@@ -201,7 +200,7 @@ func (m *scheduleMaker) attemptOnce(ctx context.Context, operations map[int]bool
 		return made, order, more, nil
 	}
 	maker := hybrid.NewConstraintFinder(s, marks, order.Process, m.Prune, m.Every)
-	if err := addMemory(ctx, m.r, order, maker, m.heap, m.Portable); err != nil {
+	if err := addMemory(ctx, m.path, m.r, order, maker, m.heap, m.Portable); err != nil {
 		return nil, nil, nil, err
 	}
 	s.Constraints, made.Counts = maker.Finish()

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/heddle-dmt/heddle/analyses/hybrid"
+	"github.com/heddle-dmt/heddle/internal/machine/accesses"
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/recorder/memtrace"
 	"github.com/heddle-dmt/heddle/recorder/trace"
@@ -24,7 +25,7 @@ func UnorderedRaces(ctx context.Context, path string, followed *event.Schedule) 
 	}
 	s, marks := order.Finish()
 	maker := hybrid.NewAuditor(s, marks, order.Process, followed)
-	if err := addMemory(ctx, r, order, maker, allocators, true); err != nil {
+	if err := addMemory(ctx, path, r, order, maker, allocators, true); err != nil {
 		return nil, err
 	}
 	left, _ := maker.Finish()
@@ -36,7 +37,7 @@ const accessesPerCheck = 1 << 20
 
 // addMemory passes all accesses of a trace to a ConstraintFinder, and the calls of allocators if
 // they matter: accesses within them do not count for a portable schedule.
-func addMemory(ctx context.Context, r *trace.Reader, o *hybrid.OrderBuilder, m *hybrid.ConstraintFinder, allocators, portable bool) error {
+func addMemory(ctx context.Context, path string, r *trace.Reader, o *hybrid.OrderBuilder, m *hybrid.ConstraintFinder, allocators, portable bool) error {
 	if allocators {
 		calls, err := readAllocations(r, o)
 		if err != nil {
@@ -49,7 +50,7 @@ func addMemory(ctx context.Context, r *trace.Reader, o *hybrid.OrderBuilder, m *
 		}
 	}
 	count := 0
-	for e, err := range memtrace.Read(r, memtrace.Select{}) {
+	for e, err := range accesses.Read(ctx, path, r, memtrace.Select{}) {
 		if err != nil {
 			return err
 		}

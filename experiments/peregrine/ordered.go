@@ -5,6 +5,7 @@ import (
 
 	"github.com/heddle-dmt/heddle/analyses/hybrid"
 	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/internal/machine/accesses"
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/recorder/memtrace"
 	"github.com/heddle-dmt/heddle/recorder/trace"
@@ -41,7 +42,7 @@ func OpenOrdered(path string) (o *Ordered, err error) {
 	switch {
 	case !r.Has(trace.Sync):
 		return nil, errLacks.New(path, "synchronization operations")
-	case !r.Has(trace.Memory):
+	case !accesses.Are(r):
 		return nil, errLacks.New(path, "memory accesses")
 	case !hadSerialAllocators(c):
 		return nil, errLacks.New(path, "operations that happened one at a time, as heddle schedule record has them")
@@ -82,7 +83,7 @@ func (o *Ordered) Process(thread int) int { return o.order.Process(thread) }
 // EachAccess calls f with the accesses of the run, in their order, and the numbers of their threads, until f
 // returns false. An access is valid until the next one.
 func (o *Ordered) EachAccess(f func(thread int, e *event.Memory) bool) error {
-	for e, err := range memtrace.Read(o.r, memtrace.Select{}) {
+	for e, err := range accesses.Read(context.Background(), o.path, o.r, memtrace.Select{}) {
 		if err != nil {
 			return err
 		}

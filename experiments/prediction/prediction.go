@@ -16,9 +16,11 @@ import (
 	"github.com/heddle-dmt/heddle/experiments/peregrine"
 	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/internal/machine"
+	"github.com/heddle-dmt/heddle/internal/machine/accesses"
 	"github.com/heddle-dmt/heddle/internal/shellword"
 	"github.com/heddle-dmt/heddle/recorder"
 	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/recorder/memtrace"
 	"github.com/heddle-dmt/heddle/recorder/trace"
 	"github.com/heddle-dmt/heddle/sched/dmt"
 	"github.com/heddle-dmt/heddle/sched/enforce"
@@ -75,7 +77,7 @@ func Predict(ctx context.Context, path, name string, o Options) (*racereport.Rep
 	}
 	limit := o.Report.Limit
 	o.Report.Limit = 0
-	report, err := reportRecorded(path, name, o.Report)
+	report, err := reportRecorded(ctx, path, name, o.Report)
 	if err != nil {
 		return nil, err
 	}
@@ -97,12 +99,15 @@ func Predict(ctx context.Context, path, name string, o Options) (*racereport.Rep
 }
 
 // reportRecorded reports the races of the recorded run itself.
-func reportRecorded(path, name string, o racereport.Options) (*racereport.Report, error) {
+func reportRecorded(ctx context.Context, path, name string, o racereport.Options) (*racereport.Report, error) {
 	r, err := trace.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer r.Close()
+	if accesses.AreRepeated(r) {
+		o.Accesses = accesses.Read(ctx, path, r, memtrace.Select{})
+	}
 	return racereport.Make(name, r, o)
 }
 
@@ -141,7 +146,7 @@ func (p *prediction) predict(ctx context.Context) error {
 		Omitted: found.Omitted, Unfinished: found.Unfinished,
 	}
 	if len(found.Races) > 0 {
-		own, err := reportRecorded(p.path, "", p.everyRace())
+		own, err := reportRecorded(ctx, p.path, "", p.everyRace())
 		if err != nil {
 			return err
 		}

@@ -43,6 +43,9 @@ type Config struct {
 	// Hidden are paths of the host that the guest does not see, whether they exist
 	// or not: files that the run itself writes.
 	Hidden []string
+	// Stored are files that take the place of those of the host, which may be others or missing. The folders that they
+	// are in must exist.
+	Stored []StoredFile
 	// Home is made as an empty folder unless it is visible otherwise.
 	Home string
 	// UID and GID own Home.

@@ -45,6 +45,7 @@ type Host struct {
 	files   handleCache
 	roots   []*lower
 	hidden  map[string][]string // by the last name: folders in which the name is invisible to guests
+	stored  map[string]*lower   // by path: files that take the place of the host's
 	stdin   *StdinData
 	keep    int64 // bytes of files that may still be kept
 	failed  error // of the first file that changed under the run or could not be read

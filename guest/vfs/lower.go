@@ -93,6 +93,9 @@ func (n *lower) findChildLocked(name string) (*lower, unix.Errno) {
 	if c, ok := n.children[name]; ok {
 		return c, 0
 	}
+	if c := n.host.storedFile(n, name); c != nil {
+		return c, 0
+	}
 	dir, errno := n.host.folderHandle(n)
 	if errno != 0 {
 		return nil, errno
@@ -130,6 +133,9 @@ func (n *lower) listNames() ([]string, unix.Errno) {
 	}
 	for name := range n.overrides {
 		names = append(names, name)
+	}
+	if !n.synthetic {
+		names = append(names, n.host.storedNames(n)...)
 	}
 	slices.Sort(names)
 	n.names, n.listed = slices.Compact(names), true

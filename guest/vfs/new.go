@@ -48,6 +48,7 @@ func New(cfg Config) (*FS, error) {
 	for _, path := range cfg.Hidden {
 		fs.host.hidePath(path)
 	}
+	fs.host.store(cfg.Stored)
 	b := lowerBuilder{fs: fs, cfg: &cfg}
 	if err := b.buildTree(); err != nil {
 		_ = fs.host.Close()

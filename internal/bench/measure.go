@@ -26,7 +26,7 @@ var measurements = []func(*setting) (result, error){
 	symbolicSpeed, symbolicMemory, slicingSpeed, simplificationSpeed, preconditionCheck,
 	frostPipeline, frostSetUp, apache,
 	directPbzip2, directZstd, directFFT, directPython, directStartUp, directBranches,
-	loggedAccesses("integers", "pbzip2 -p2", 1.6), loggedAccesses("reals", "fft of 2^20 points, two threads,", 2.2), directMemoryTrace, directTSO, directRaces,
+	loggedAccesses("integers", "pbzip2 -p2", 1.6), loggedAccesses("reals", "fft of 2^20 points, two threads,", 2.2), directMemoryTrace, directMemoryReplay, directTSO, directRaces,
 	reproduced("bbuf", 2), reproduced("racey1", 20), reproduced("racey2", 60), reproduced("racey3", 180),
 	solvedByZ3("bbuf", 52), solvedByZ3("sbuf", 1), solvedByZ3("pfscan", 1), solvedByZ3("pbzip2", 1), solvedByZ3("racey1", 267), symbolicTraces, branchesReproduced,
 	sharding, storedRuns("table", "BenchmarkTableOf100000Runs", 5), storedRuns("merge", "BenchmarkMergeOf100000Runs", 30),

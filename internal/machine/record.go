@@ -9,6 +9,7 @@ import (
 	"github.com/heddle-dmt/heddle/guest/vfs"
 	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/internal/machine/delays"
+	"github.com/heddle-dmt/heddle/internal/machine/inputfiles"
 	"github.com/heddle-dmt/heddle/memmodel/storebuffer"
 	"github.com/heddle-dmt/heddle/recorder"
 	"github.com/heddle-dmt/heddle/recorder/event"
@@ -34,23 +35,25 @@ var errRecording = errs.Define("recording-cannot-begin",
 type Record struct {
 	// To receives the trace (package trace). If it is an *os.File, a full disk
 	// leaves no part of a chunk in the file. It is not closed.
-	To io.Writer
+	To io.Writer `json:"-"`
 	// Listener, when set, takes the events in place of To. If it is a memtrace.Listener, it gets the
 	// engine's log of memory.
-	Listener trace.Listener
+	Listener trace.Listener `json:"-"`
 	// Sync, when set, records synchronization operations.
 	Sync *SyncRecord
 	// Inputs records the data that the program got from outside, with the bytes.
 	Inputs bool
+	// Files stores the files of the host that the run reads, for replays when they are others.
+	Files bool
 	// PT, when set, records each core's branches as a stream of Intel PT packets,
 	// with the code that ran.
-	PT *pt.Config
+	PT *pt.Config `json:"-"`
 	// Memory, when set, records loads and stores, and the other changes of memory that loads can
 	// see.
 	Memory *recorder.MemoryConfig
 	// Stretch is the part of the run of which events are recorded; the zero value is the whole run. What repeats the
 	// run is recorded of all of it.
-	Stretch recorder.Stretch
+	Stretch recorder.Stretch `json:"-"`
 }
 
 // recording is the part of the machine's state that records and replays. The
@@ -257,6 +260,9 @@ func (m *Machine) finishRecording() error {
 	end := r.steps.End(m.state.cluster)
 	trace.PutAt(r.decisions, &end, r.rec.At())
 	r.rec.Finish()
+	if m.config.Record.Files {
+		inputfiles.Store(m.trace, r.rec.At(), m.state.fs)
+	}
 	if err := m.trace.Summary(summary{Result: m.result}); err != nil {
 		return errManifest.Wrap(err)
 	}

@@ -3,8 +3,6 @@ package machine
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,8 +15,10 @@ import (
 
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/emu/engines"
+	"github.com/heddle-dmt/heddle/guest/vfs"
 	"github.com/heddle-dmt/heddle/internal/errname"
 	"github.com/heddle-dmt/heddle/internal/errs"
+	"github.com/heddle-dmt/heddle/internal/machine/inputfiles"
 	"github.com/heddle-dmt/heddle/internal/machine/jsontext"
 	"github.com/heddle-dmt/heddle/internal/machine/publish"
 	"github.com/heddle-dmt/heddle/memmodel/storebuffer"
@@ -40,7 +40,7 @@ var (
 	errInputChanged = errs.Define("replay-input-changed",
 		"the trace {file} cannot be replayed: {input} is not what it was when the run was recorded",
 		"The program, a library or another file that the run read was changed, replaced or removed since. Its SHA-256 is not the one in the trace.",
-		"Put the file back as it was, or record the run again.")
+		"Put the file back as it was, or record the run again: heddle record --files keeps the files in the trace.")
 
 	errReplayLevel = errs.Define("trace-needs-newer-processor",
 		"the trace {file} cannot be replayed here: its run has a processor of level {level}, whose instructions this host's processor lacks",
@@ -98,6 +98,8 @@ type manifest struct {
 	Requests        []uint16            `json:"requests,omitempty"`
 	// Stretch is the part of the run of which events were recorded.
 	Stretch *recorder.Stretch `json:"stretch,omitempty"`
+	// Record has the recordings that number events, if it says that the accesses to memory are those of a replay.
+	Record *Record `json:"record,omitempty"`
 	// Closed are the descriptors of 0, 1 and 2 that the program did not have.
 	Closed []int `json:"closed,omitempty"`
 }
@@ -136,6 +138,9 @@ func (m *Machine) describeRun() manifest {
 	}
 	if s := &c.Record.Stretch; !s.IsWhole() {
 		out.Stretch = s
+	}
+	if r := c.Record; r.Memory != nil && r.Memory.Repeated {
+		out.Record = r
 	}
 	if m.state.control != nil {
 		out.CustomSync = m.customSync()
@@ -201,6 +206,7 @@ type Replay struct {
 	summary  *summary // nil if the recording was cut
 	faults   []StreamFault
 	stdin    *os.File
+	stored   []vfs.StoredFile // in place of files of the host that are others now
 }
 
 // OpenReplay opens a trace for a replay. It fails if the program or any other file that the
@@ -286,6 +292,9 @@ func (r *Replay) Stretch() recorder.Stretch {
 	return *r.manifest.Stretch
 }
 
+// Recordings are those of the recorded run, nil if a replay does not need them for the accesses to memory.
+func (r *Replay) Recordings() *Record { return r.manifest.Record }
+
 // Cut reports whether the recording was ended before the run was over: a replay ends where it
 // ends, and whether the files are those of the recorded run is not known.
 func (r *Replay) Cut() bool { return r.summary == nil }
@@ -331,36 +340,26 @@ func (r *Replay) checkInputs() error {
 	if r.summary == nil {
 		return nil
 	}
+	var list []vfs.Input
 	for _, in := range r.summary.Result.Inputs {
-		path := in.Path
-		if path == "-" {
+		if in.Path == "-" {
 			if r.manifest.Stdin.Kind != "file" {
 				continue
 			}
-			path = string(r.manifest.Stdin.Path)
+			in.Path = string(r.manifest.Stdin.Path)
 		}
-		sum, err := hashFile(path)
-		if err != nil {
-			return errInputChanged.Wrap(err, r.path, path)
-		}
-		if sum != in.SHA256 {
-			return errInputChanged.New(r.path, path)
-		}
+		list = append(list, vfs.Input(in))
+	}
+	stored, missing, err := inputfiles.Find(r.trace, list)
+	switch r.stored = stored; {
+	case missing != "" && err != nil:
+		return errInputChanged.Wrap(err, r.path, missing)
+	case missing != "":
+		return errInputChanged.New(r.path, missing)
+	case err != nil:
+		return r.missing("undamaged files", err)
 	}
 	return nil
-}
-
-func hashFile(path string) (string, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return "", errors.Unwrap(err)
-	}
-	defer f.Close()
-	sum := sha256.New()
-	if _, err := io.Copy(sum, f); err != nil {
-		return "", err
-	}
-	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
 // Config is the configuration of the recorded run, set up to repeat it. The

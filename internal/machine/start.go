@@ -58,6 +58,9 @@ func (m *Machine) mountFiles() (*vfs.FS, error) {
 		FileTimeNS: fileTimeSeconds * 1e9, HostTimes: c.HostTimes, Hidden: slices.Concat(c.Hidden, c.Outputs),
 		Memory: kmem.New(c.MaxMemory),
 	}
+	if c.Replay != nil {
+		cfg.Stored = c.Replay.stored
+	}
 	if c.RootFS == "" {
 		cfg.Paths = vfs.DefaultPaths(c.Args[0], c.Dir)
 	}

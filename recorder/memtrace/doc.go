@@ -4,7 +4,8 @@
 //
 // A record of the stream is a block: up to 8 million accesses that are decoded
 // independently. Encoder makes blocks from the engine's log, Decoder decodes
-// one, Read decodes a trace, Writer appends the Encoder's blocks to a trace.
+// one, Read decodes a trace, Writer appends the Encoder's blocks to a trace. ReadRun has the accesses of a
+// run that takes place meanwhile, without a trace.
 // The analysis of the accesses is for other packages.
 //
 // Within a block accesses are parts of forms: those of a block that the engine has translated, which are

@@ -25,6 +25,11 @@ type Select struct {
 	Data, Code []memlog.Range
 }
 
+// isAll reports whether all accesses are selected.
+func (s *Select) isAll() bool {
+	return s.Where == trace.Where{} && len(s.Threads)+len(s.Data)+len(s.Code) == 0
+}
+
 func (s *Select) isSelected(m *event.Memory) bool {
 	if len(s.Threads) > 0 && !slices.Contains(s.Threads, m.Thread) {
 		return false
@@ -77,6 +82,7 @@ func Read(r *trace.Reader, s Select) iter.Seq2[*event.Memory, error] {
 
 // eachAccess yields the accesses of a block, and reports whether to continue.
 func (d *Decoder) eachAccess(s *Select, yield func(*event.Memory, error) bool) bool {
+	all := s.isAll()
 	for {
 		m, err := d.Next()
 		if err != nil {
@@ -85,7 +91,7 @@ func (d *Decoder) eachAccess(s *Select, yield func(*event.Memory, error) bool) b
 		if m == nil {
 			return true
 		}
-		if s.isSelected(m) && !yield(m, nil) {
+		if (all || s.isSelected(m)) && !yield(m, nil) {
 			return false
 		}
 	}

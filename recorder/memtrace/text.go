@@ -28,7 +28,10 @@ func (t Text) Lines(records iter.Seq2[[]byte, error], where trace.Where) iter.Se
 					if err == nil && !where.Has(m.Stamp) {
 						return true
 					}
-					return yield(formatAccess(m, err), err)
+					if err != nil {
+						return yield("", err)
+					}
+					return yield(Format(m), nil)
 				})
 			}
 			if !more {
@@ -38,11 +41,8 @@ func (t Text) Lines(records iter.Seq2[[]byte, error], where trace.Where) iter.Se
 	}
 }
 
-// formatAccess is one access as text.
-func formatAccess(m *event.Memory, err error) string {
-	if err != nil {
-		return ""
-	}
+// Format is one access as text.
+func Format(m *event.Memory) string {
 	at := fmt.Sprintf("%s seq=%d sync=%d thread=%d core=%d branches=%d", m.Kind, m.Seq, m.Sync, m.Thread, m.Core, m.Branches)
 	switch m.Kind {
 	case event.Load, event.Store:

@@ -54,6 +54,7 @@ const (
 	Clients   Kind = "clients"   // what clients outside of the guest did; one stream
 	Registers Kind = "registers" // registers at the beginning of a stretch; one stream
 	Areas     Kind = "areas"     // memory at the beginning of a stretch; one stream
+	Files     Kind = "files"     // the files of the host that were read; one stream
 	Memory    Kind = "memory"    // blocks of memory accesses (package memtrace); one stream
 	ManifestK Kind = "manifest"  // the configuration of the run; one record, the first chunk
 	SummaryK  Kind = "summary"   // how the run ended; one record, the last

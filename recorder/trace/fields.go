@@ -9,7 +9,7 @@ import (
 type Event interface {
 	event.Switch | event.Start | event.Exit | event.Syscall | event.Signal | event.Sync | event.Input |
 		event.Decision | event.Code | event.Object | event.Mapping | event.Heap | event.Delay | event.StreamFault |
-		event.Client | event.Registers | event.Area
+		event.Client | event.Registers | event.Area | event.File
 }
 
 // archive is a form from or to which the fields of an event are converted: the binary form,
@@ -152,6 +152,18 @@ func eventFields(a archive, e any) {
 		unsignedField(a, "rights", decimal, &e.Rights)
 		booleanField(a, "shared", &e.Shared)
 		booleanField(a, "anonymous", &e.Anonymous)
+	case *event.File:
+		stampFields(a, &e.Stamp)
+		e.Name = a.textField("name", e.Name)
+		unsignedField(a, "size", decimal, &e.Size)
+		unsignedField(a, "mode", decimal, &e.Mode)
+		unsignedField(a, "uid", decimal, &e.UID)
+		unsignedField(a, "gid", decimal, &e.GID)
+		unsignedField(a, "links", decimal, &e.Links)
+		signedField(a, "accessed", &e.Accessed)
+		signedField(a, "modified", &e.Modified)
+		signedField(a, "changed", &e.Changed)
+		e.Data = a.bytesField("data", e.Data)
 	case *event.Code:
 		stampFields(a, &e.Stamp)
 		unsignedField(a, "space", decimal, &e.Space)
@@ -273,6 +285,8 @@ func stampOf(e any) event.Stamp {
 	case *event.Registers:
 		return e.Stamp
 	case *event.Area:
+		return e.Stamp
+	case *event.File:
 		return e.Stamp
 	case *event.Decision:
 		return event.Stamp{Thread: e.Thread, Core: e.Core, Time: e.Time}

@@ -21,4 +21,5 @@ var kinds = map[Kind]func() any{
 	Code:      func() any { return &event.Code{} },
 	Registers: func() any { return &event.Registers{} },
 	Areas:     func() any { return &event.Area{} },
+	Files:     func() any { return &event.File{} },
 }

@@ -108,7 +108,7 @@ func TestDumpAndLoad(t *testing.T) {
 }
 
 func sortedKinds() []Kind {
-	return []Kind{Sideband, Threads, Exits, Syscalls, Signals, Sync, Objects, Inputs, Mappings, Heap, Decisions, Delays, Faults, Clients, Code, Registers, Areas}
+	return []Kind{Sideband, Threads, Exits, Syscalls, Signals, Sync, Objects, Inputs, Mappings, Heap, Decisions, Delays, Faults, Clients, Code, Registers, Areas, Files}
 }
 
 func TestSortedKindsAreAll(t *testing.T) {

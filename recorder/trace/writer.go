@@ -220,7 +220,7 @@ func (w *Writer) Unmute() { w.muted, w.keeper = false, nil }
 // repeatsRun reports whether a kind of stream is needed to repeat the run from its start.
 func repeatsRun(k Kind) bool {
 	switch k {
-	case Decisions, Stdin, Faults, Clients, ManifestK, SummaryK, timelines:
+	case Decisions, Stdin, Faults, Clients, Files, ManifestK, SummaryK, timelines:
 		return true
 	}
 	return false

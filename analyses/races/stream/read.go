@@ -18,13 +18,16 @@ type Reader struct {
 	trace *trace.Reader
 	limit uint64 // the last event that counts, in a trace that is cut
 	batch batch
+	// The piece of a thread's run that the last access is in, if there is one.
+	seq    uint64
+	thread arch.ThreadID
 }
 
 // New prepares a Reader of a trace, which the caller closes. It fails if the trace lacks a stream that is
 // needed.
 func New(r *trace.Reader, o Options) (*Reader, error) {
 	switch {
-	case !r.Has(trace.Memory):
+	case o.Accesses == nil && !r.Has(trace.Memory):
 		return nil, errNoMemory.New()
 	case !r.Has(trace.Sync):
 		return nil, errNoSync.New()
@@ -81,6 +84,25 @@ func (x *Reader) inspectTrace() error {
 func (x *Reader) ReadAll() error {
 	q := newEventQueues(x)
 	defer q.stopAll()
+	err := x.readAccesses(q)
+	if errors.Is(err, errEnd) || x.counts.Cut && errors.Is(err, errStamps) {
+		return x.checkSegments() // in the latter case the start of a thread was cut off
+	}
+	if err != nil {
+		return damageError(err)
+	}
+	err = q.handleUntil(x.limit)
+	if x.counts.Cut && errors.Is(err, errStamps) {
+		err = nil
+	}
+	return damageError(cmp.Or(err, x.checkSegments()))
+}
+
+// readAccesses reads the accesses, and the events before them.
+func (x *Reader) readAccesses(q *eventQueues) error {
+	if x.options.Accesses != nil {
+		return x.readRun(q)
+	}
 	d := memtrace.NewDecoder()
 	for record, err := range x.trace.Records(memtrace.Key, trace.Where{}) {
 		if err == nil {
@@ -89,24 +111,17 @@ func (x *Reader) ReadAll() error {
 		if err == nil {
 			err = x.readBlock(d, q)
 		}
-		if errors.Is(err, errEnd) || x.counts.Cut && errors.Is(err, errStamps) {
-			return x.checkSegments() // in the latter case the start of a thread was cut off
-		}
 		if err != nil {
-			return damageError(err)
+			return err
 		}
 	}
-	err := q.handleUntil(x.limit)
-	if x.counts.Cut && errors.Is(err, errStamps) {
-		err = nil
-	}
-	return damageError(cmp.Or(err, x.checkSegments()))
+	return nil
 }
 
 // damageError says that damage makes the analysis worthless; other errors stay.
 func damageError(err error) error {
 	var e *errs.Error
-	if err == nil || errors.As(err, &e) && (e.Kind() == errThreads || e.Kind() == errStamps || e.Kind() == errSegments) {
+	if err == nil || errors.As(err, &e) && !trace.IsDamage(err) {
 		return err
 	}
 	return errLost.Wrap(err)
@@ -115,40 +130,64 @@ func damageError(err error) error {
 // errEnd ends a trace that is cut.
 var errEnd = errors.New("the end of what is looked at")
 
+// readRun is readAccesses with Options.Accesses.
+func (x *Reader) readRun(q *eventQueues) error {
+	x.beginBlock()
+	for m, err := range x.options.Accesses {
+		if err == nil {
+			err = x.add(m, q)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return x.followBatch()
+}
+
+func (x *Reader) beginBlock() { x.seq, x.thread = ^uint64(0), arch.NoThread }
+
 // readBlock reads the accesses of a block.
 func (x *Reader) readBlock(d *memtrace.Decoder, q *eventQueues) error {
-	seq, thread := ^uint64(0), arch.NoThread
+	x.beginBlock()
 	for {
 		m, err := d.Next()
 		if err != nil || m == nil {
 			return cmp.Or(x.followBatch(), err)
 		}
-		if m.Seq != seq || m.Thread != thread {
-			if err := x.followBatch(); err != nil {
-				return err
-			}
-			if m.Seq != seq {
-				if seq = m.Seq; seq > x.limit {
-					return errEnd
-				}
-				if err := q.handleUntil(seq); err != nil {
-					return err
-				}
-			}
-			thread = m.Thread
-			x.batch.thread, x.batch.seq = thread, seq
-			x.batch.beginPiece(m)
-			x.beginPiece(thread, seq, m.Branches)
+		if err := x.add(m, q); err != nil {
+			return err
 		}
-		if !x.batch.hasRoom(m) {
-			if err := x.followBatch(); err != nil {
-				return err
-			}
-			x.batch.beginPiece(m)
-			x.beginPiece(thread, seq, m.Branches)
-		}
-		x.batch.add(m)
 	}
+}
+
+// add adds an access to the batch, and acts on the events before it.
+func (x *Reader) add(m *event.Memory, q *eventQueues) error {
+	if m.Seq != x.seq || m.Thread != x.thread {
+		if err := x.followBatch(); err != nil {
+			return err
+		}
+		if m.Seq != x.seq {
+			if x.seq = m.Seq; x.seq > x.limit {
+				return errEnd
+			}
+			if err := q.handleUntil(x.seq); err != nil {
+				return err
+			}
+		}
+		x.thread = m.Thread
+		x.batch.thread, x.batch.seq = x.thread, x.seq
+		x.batch.beginPiece(m)
+		x.beginPiece(x.thread, x.seq, m.Branches)
+	}
+	if !x.batch.hasRoom(m) {
+		if err := x.followBatch(); err != nil {
+			return err
+		}
+		x.batch.beginPiece(m)
+		x.beginPiece(x.thread, x.seq, m.Branches)
+	}
+	x.batch.add(m)
+	return nil
 }
 
 // followBatch passes the batch on.

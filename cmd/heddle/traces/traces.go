@@ -2,6 +2,8 @@
 package traces
 
 import (
+	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,6 +23,7 @@ import (
 	"github.com/heddle-dmt/heddle/internal/cli"
 	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/internal/machine"
+	"github.com/heddle-dmt/heddle/internal/machine/accesses"
 	"github.com/heddle-dmt/heddle/internal/shellword"
 	"github.com/heddle-dmt/heddle/recorder/export"
 	"github.com/heddle-dmt/heddle/recorder/memtrace"
@@ -92,6 +95,9 @@ func info(out io.Writer, r *trace.Reader) error {
 	fmt.Fprintf(w, "\nstream\trecords\tbytes\tin the file\n")
 	for _, key := range r.Streams() {
 		printStream(w, key, r.Chunks(key))
+	}
+	if accesses.AreRepeated(r) {
+		fmt.Fprintf(w, "%s 0\tof a replay\n", trace.Memory)
 	}
 	return w.Flush()
 }
@@ -228,7 +234,7 @@ func (s *selection) kinds(r *trace.Reader, file string) ([]trace.Kind, error) {
 	}
 	var kinds []trace.Kind
 	for _, name := range s.streams {
-		if !r.Has(trace.Kind(name)) {
+		if kind := trace.Kind(name); !r.Has(kind) && (kind != trace.Memory || !accesses.AreRepeated(r)) {
 			return nil, errStream.New(file, name, streamNames(r))
 		}
 		kinds = append(kinds, trace.Kind(name))
@@ -256,7 +262,7 @@ trace load turns into the same file again; or with --events, or with a flag that
 selects, a line for each record, stream by stream.`,
 		Example: `  heddle trace dump run.trace > run.txt
   heddle trace dump --stream sync,signals --thread 1001 run.trace`,
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(c *cobra.Command, args []string) error {
 			return command.WithTrace(args[0], func(r *trace.Reader) error {
 				kinds, err := s.kinds(r, args[0])
 				if err != nil {
@@ -270,7 +276,12 @@ selects, a line for each record, stream by stream.`,
 					Kinds: kinds, Where: s.where(), Events: events || len(kinds) > 0 || s.where() != trace.Where{},
 					Twins: map[trace.Kind]trace.Twin{trace.Memory: memory},
 				}
-				return errors.Join(trace.Dump(o.Stdout, r, options)...)
+				err = errors.Join(trace.Dump(o.Stdout, r, options)...)
+				if err != nil || !options.Events || !accesses.AreRepeated(r) || len(kinds) > 0 && !slices.Contains(kinds, trace.Memory) {
+					return err
+				}
+				memory.Select.Where = options.Where
+				return dumpRepeated(c.Context(), o.Stdout, args[0], r, memory.Select)
 			})
 		},
 	}
@@ -278,6 +289,20 @@ selects, a line for each record, stream by stream.`,
 	s.addMemory(c.Flags())
 	c.Flags().BoolVar(&events, "events", false, "a line for each record, stream by stream, without the heads of chunks")
 	return c
+}
+
+// dumpRepeated prints the accesses of a replay.
+func dumpRepeated(ctx context.Context, out io.Writer, path string, r *trace.Reader, s memtrace.Select) error {
+	w := bufio.NewWriterSize(out, 1<<16)
+	for m, err := range accesses.Read(ctx, path, r, s) {
+		if err != nil {
+			return errors.Join(w.Flush(), err)
+		}
+		if _, err := fmt.Fprintf(w, "%s 0 %s\n", trace.Memory, memtrace.Format(m)); err != nil {
+			return err
+		}
+	}
+	return w.Flush()
 }
 
 func loadCommand() *cobra.Command {
