@@ -296,6 +296,9 @@ void direct_banks_protect(struct direct_engine *e, uint64_t page);
 int direct_memory_init(struct direct_memory *m, size_t bytes);
 void direct_memory_close(struct direct_memory *m);
 bool direct_host_executes(void);
+// Whether code is executed where it is written, from now on: for a test on a host that does not notice otherwise that code has
+// changed.
+void direct_map_once(bool once);
 
 static inline uint8_t *direct_executable(const struct direct_memory *m, const uint8_t *writable) {
   return m->executable + (writable - m->writable);

@@ -39,8 +39,10 @@ type Instruction struct {
 	prefixed bool
 	// writesStack: it gives the stack pointer a value, other than pushing or popping.
 	writesStack bool
-	encoding    encoding
-	operand     operand
+	// aligned: its operand in memory must be aligned.
+	aligned  bool
+	encoding encoding
+	operand  operand
 }
 
 // encoding is what tells apart encodings of instructions that the translator treats apart, but for constants: registers
@@ -82,6 +84,7 @@ func Inspect(level arch.Level, code []byte, pc uint64) Instruction {
 	i.writesStack = in.writes&(1<<C.RSP) != 0 && !stack
 	i.ByCount = in.what&C.INSN_FLAGS_BY_COUNT != 0
 	i.Repeated = in.what&C.INSN_REPEATED != 0
+	i.aligned = in.what&C.INSN_ALIGNED != 0
 	i.encoding = encodingOf(&in)
 	if in.has_modrm && in.modrm < 0xc0 {
 		i.operand = operandOf(&in)
