@@ -15,7 +15,7 @@
 
 // How the six arithmetic flags follow from kept values. Between blocks they are either in
 // SAVED_FLAGS or follow from FIRST and SECOND by FORMULA: the number of the formula with the width of the
-// operation in the bits from 8 on.
+// operation in the bits from 8 on. With FORMULA_CONSTANT, SECOND is the signed number in the upper half.
 enum direct_formula {
   FORMULA_SAVED,
   FORMULA_ADD,      // first: the sum, second: the addend
@@ -27,10 +27,13 @@ enum direct_formula {
   FORMULA_LEFT,     // first << second
   FORMULA_RIGHT,    // first >> second
   FORMULA_ARITHMETIC_RIGHT,
+  FORMULA_EQUAL,    // as after the comparison of a value with itself
   // Within a block only:
   FORMULA_ENTRY,    // as they were where the block was entered
   FORMULA_HOST,     // in the host's flags alone
 };
+
+#define FORMULA_CONSTANT 0x8000u
 
 // Where the value of a formula is: a register, or one of these.
 #define OPERAND_KEPT 16u      // in FIRST or SECOND
