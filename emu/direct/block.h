@@ -160,7 +160,7 @@ struct direct_blocks {
   struct heddle_mem_access *accesses;
   uint16_t cost_most;            // of a block that has been made
   uint16_t last_cost_most;       // ... of the kind BLOCK_LAST
-  uint64_t *apart;               // by address, modulo UNIT_CACHE: where all blocks check each access on its own
+  uint64_t *apart;               // by cache_slot: where all blocks check each access on its own
 };
 
 // The number of crossings in a row, at most this many instructions apart, after which that is done.
