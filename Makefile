@@ -22,7 +22,10 @@
 GO = $(or $(shell internal/setup/go.sh),$(error heddle: no Go of the version in go.mod; run internal/setup/packages.sh build))
 TOOL = $(GO) tool -modfile=internal/tools/go.mod
 TESTS = ./...
-ON_UNICORN = ./cmd/heddle ./internal/machine/... ./internal/e2e ./guest/programs/conformance ./memmodel/... ./recorder/...
+ON_UNICORN = ./cmd/heddle ./internal/machine/... ./internal/e2e ./guest/programs/conformance ./memmodel/... ./recorder/... \
+	./sched/... ./analyses/races ./analyses/races/stream ./experiments/frost
+# Of packages whose tests take longer, some.
+SOME_ON_UNICORN = -run 'TestReproduces|TestFromCheckpoints|TestFindsTextbookBugs|TestPublishedCounts' ./experiments/h3 ./experiments/find ./experiments/explore
 GOTEST = HEDDLE_BIN=$(CURDIR)/bin/heddle internal/setup/still.sh $(GO) test
 
 .PHONY: help build man demo programs quick test long servers slurm strangers deb papers papers-programs bench check clean setup-build setup-demo setup-test setup-servers setup-slurm setup-strangers setup-deb
@@ -50,10 +53,12 @@ test: setup-test build
 	$(GO) run ./guest/programs/install bin/programs O2-static-g
 	$(GOTEST) -timeout 40m $(FLAGS) $(TESTS)
 	$(if $(filter ./...,$(TESTS)),HEDDLE_ENGINE=unicorn $(GOTEST) -short -vet=off -timeout 40m $(FLAGS) $(ON_UNICORN))
+	$(if $(filter ./...,$(TESTS)),HEDDLE_ENGINE=unicorn $(GOTEST) -short -vet=off -timeout 40m $(FLAGS) $(SOME_ON_UNICORN))
 
 long: setup-test build programs
 	HEDDLE_LONG=1 $(GOTEST) -timeout 24h $(FLAGS) $(TESTS)
 	$(if $(filter ./...,$(TESTS)),HEDDLE_ENGINE=unicorn HEDDLE_LONG=1 $(GOTEST) -timeout 24h $(FLAGS) $(ON_UNICORN))
+	$(if $(filter ./...,$(TESTS)),HEDDLE_ENGINE=unicorn HEDDLE_LONG=1 $(GOTEST) -timeout 24h $(FLAGS) $(SOME_ON_UNICORN))
 
 servers: setup-servers build
 	$(GOTEST) -timeout 40m -run TestServers -v $(FLAGS) ./internal/e2e

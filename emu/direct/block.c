@@ -130,7 +130,7 @@ static void isolate(struct direct_engine *e, struct direct_block *b) {
   while (b->linked) unlink_exit(e, &a->exits[b->linked]);
   for (unsigned k = 0; k < BANKS; k++) {
     struct direct_block **known = b->is_last ? e->banks[k].last_blocks : e->banks[k].blocks;
-    if (known && known[b->pc & (UNIT_CACHE - 1)] == b) known[b->pc & (UNIT_CACHE - 1)] = NULL;
+    if (known && known[cache_slot(b->pc)] == b) known[cache_slot(b->pc)] = NULL;
   }
 }
 
@@ -166,7 +166,7 @@ void direct_blocks_isolate_page(struct direct_engine *e, uint64_t page) {
 
 // Has each access of the block at this address have a check of its own.
 void direct_block_check_apart(struct direct_engine *e, struct direct_block *b) {
-  e->blocks->apart[b->pc & (UNIT_CACHE - 1)] = b->pc;
+  e->blocks->apart[cache_slot(b->pc)] = b->pc;
   drop(e, b);
 }
 
@@ -432,7 +432,7 @@ static struct direct_block *make(struct direct_engine *e, uint64_t pc, enum bloc
   b->pc = pc;
   b->code = direct_code_number(e);
   b->region = a->region;
-  b->apart = kind == BLOCK_APART || a->apart[pc & (UNIT_CACHE - 1)] == pc;
+  b->apart = kind == BLOCK_APART || a->apart[cache_slot(pc)] == pc;
   b->is_last = kind == BLOCK_LAST;
   struct outline o;
   begin_outline(&o, b, b->is_last || (is_short && !b->apart));
@@ -499,7 +499,7 @@ static struct direct_block *find(struct direct_engine *e, uint64_t pc, enum bloc
   for (uint32_t i = *hash_slot(a, pc, page); i; i = a->all[i].next) {
     struct direct_block *b = &a->all[i];
     if (b->pc != pc || b->phys[0] != page || b->is_last != (kind == BLOCK_LAST) || (kind == BLOCK_APART && !b->apart)) continue;
-    if (kind != BLOCK_APART && b->apart && a->apart[pc & (UNIT_CACHE - 1)] != pc) continue;
+    if (kind != BLOCK_APART && b->apart && a->apart[cache_slot(pc)] != pc) continue;
     if (b->code == direct_code_number(e)) return b;
     if (is_in_use(e, b->code) || !is_mapped(e, b)) continue;
     // What it is linked to may not be there any more, and what leads to it may be of another space.
@@ -521,7 +521,7 @@ struct direct_block *direct_block_find(struct direct_engine *e, uint64_t pc, enu
   direct_float_park(e);
   struct direct_block *b = find(e, pc, kind);
   if (!b) b = make(e, pc, kind, true);
-  if (b && kind != BLOCK_APART) known_blocks(e->bank, kind)[pc & (UNIT_CACHE - 1)] = b;
+  if (b && kind != BLOCK_APART) known_blocks(e->bank, kind)[cache_slot(pc)] = b;
   return b;
 }
 
@@ -532,6 +532,6 @@ struct direct_block *direct_block_lengthen(struct direct_engine *e, uint64_t pc)
   if (b && !b->is_short) return b;
   if (b) drop(e, b);
   b = make(e, pc, BLOCK_PLAIN, false);
-  if (b) e->bank->blocks[pc & (UNIT_CACHE - 1)] = b;
+  if (b) e->bank->blocks[cache_slot(pc)] = b;
   return b;
 }

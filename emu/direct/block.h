@@ -15,7 +15,7 @@
 
 // How the six arithmetic flags follow from kept values. Between blocks they are either in
 // SAVED_FLAGS or follow from FIRST and SECOND by FORMULA: the number of the formula with the width of the
-// operation in the bits from 8 on.
+// operation in the bits from 8 on. With FORMULA_CONSTANT, SECOND is the signed number in the upper half.
 enum direct_formula {
   FORMULA_SAVED,
   FORMULA_ADD,      // first: the sum, second: the addend
@@ -27,10 +27,13 @@ enum direct_formula {
   FORMULA_LEFT,     // first << second
   FORMULA_RIGHT,    // first >> second
   FORMULA_ARITHMETIC_RIGHT,
+  FORMULA_EQUAL,    // as after the comparison of a value with itself
   // Within a block only:
   FORMULA_ENTRY,    // as they were where the block was entered
   FORMULA_HOST,     // in the host's flags alone
 };
+
+#define FORMULA_CONSTANT 0x8000u
 
 // Where the value of a formula is: a register, or one of these.
 #define OPERAND_KEPT 16u      // in FIRST or SECOND
@@ -157,7 +160,7 @@ struct direct_blocks {
   struct heddle_mem_access *accesses;
   uint16_t cost_most;            // of a block that has been made
   uint16_t last_cost_most;       // ... of the kind BLOCK_LAST
-  uint64_t *apart;               // by address, modulo UNIT_CACHE: where all blocks check each access on its own
+  uint64_t *apart;               // by cache_slot: where all blocks check each access on its own
 };
 
 // The number of crossings in a row, at most this many instructions apart, after which that is done.

@@ -268,7 +268,7 @@ static bool follow_exit(struct direct_engine *e) {
 }
 
 static struct direct_block *block_at(struct direct_engine *e, uint64_t pc, enum block_kind kind) {
-  struct direct_block *b = (kind == BLOCK_LAST ? e->bank->last_blocks : e->bank->blocks)[pc & (UNIT_CACHE - 1)];
+  struct direct_block *b = (kind == BLOCK_LAST ? e->bank->last_blocks : e->bank->blocks)[cache_slot(pc)];
   return b && b->pc == pc ? b : direct_block_find(e, pc, kind);
 }
 

@@ -3,6 +3,7 @@ package direct
 import (
 	"encoding/binary"
 	"fmt"
+	"hash/fnv"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -197,7 +198,7 @@ func (s *subject) compareWith(o *subject, a, b arch.Stop) string {
 // TestBlocksAgainstSteps runs random programs in blocks and one instruction at a time: every stop
 // is the same, with the same state.
 func TestBlocksAgainstSteps(t *testing.T) {
-	agreeWithSteps(t, programForms(arch.V3), testsize.Runs(3_000, 20_000, 1_000_000))
+	agreeWithSteps(t, arch.V3, programForms(arch.V3), testsize.Runs(3_000, 20_000, 1_000_000))
 }
 
 // TestFlagsOfShifts does so with programs that consist of shifts and rotations, most of them by CL, of instructions that
@@ -218,17 +219,18 @@ func TestFlagsOfShifts(t *testing.T) {
 			}
 		}
 	}
-	agreeWithSteps(t, list, testsize.Runs(3_000, 10_000, 1_000_000))
+	agreeWithSteps(t, arch.V3, list, testsize.Runs(3_000, 10_000, 1_000_000))
 }
 
-// agreeWithSteps runs random programs of the forms in blocks and one instruction at a time.
-func agreeWithSteps(t *testing.T, list []form, programs int) {
+// agreeWithSteps runs random programs of the forms in blocks and one instruction at a time, and returns a hash of the
+// registers at all stops.
+func agreeWithSteps(t *testing.T, level arch.Level, list []form, programs int) uint64 {
 	t.Helper()
 	seed := uint64(1)
 	if n, err := strconv.ParseUint(os.Getenv("HEDDLE_SEED"), 10, 64); err == nil {
 		seed = n
 	}
-	level := arch.V3
+	hash := fnv.New64a()
 	only, _ := strconv.Atoi(os.Getenv("HEDDLE_CASE"))
 	rnd := rand.New(rand.NewPCG(seed, 7))
 	data := newData(rnd)
@@ -256,6 +258,9 @@ func agreeWithSteps(t *testing.T, list []form, programs int) {
 				}
 				a, b := blocks.cpu.Run(limit), steps.cpu.Run(limit)
 				reasons[a.Reason]++
+				var regs arch.Regs
+				blocks.cpu.Regs(&regs)
+				fmt.Fprintln(hash, a, regs)
 				if text := blocks.compareWith(steps, a, b); text != "" {
 					t.Errorf("seed %d, case %d: % x: %s", seed, n, code, text)
 					if failed++; failed > 5 {
@@ -272,4 +277,5 @@ func agreeWithSteps(t *testing.T, list []form, programs int) {
 		}
 	}
 	t.Log(reasons)
+	return hash.Sum64()
 }

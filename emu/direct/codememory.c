@@ -6,6 +6,10 @@
 #include <string.h>
 #include <sys/mman.h>
 
+static bool mapped_once;
+
+void direct_map_once(bool once) { mapped_once = once; }
+
 // The second mapping is of the same anonymous memory (mremap(2), old_size of 0), so that the host's limits on
 // files do not matter.
 int direct_memory_init(struct direct_memory *m, size_t bytes) {
@@ -14,6 +18,10 @@ int direct_memory_init(struct direct_memory *m, size_t bytes) {
   if (writable == MAP_FAILED) return -1;
   m->bytes = bytes;
   m->writable = writable;
+  if (mapped_once) {
+    m->executable = writable;
+    return mprotect(writable, bytes, PROT_READ | PROT_WRITE | PROT_EXEC);
+  }
   void *executable = mremap(writable, 0, bytes, MREMAP_MAYMOVE);
   if (executable != MAP_FAILED) m->executable = executable;
   if (m->executable && !mprotect(m->executable, bytes, PROT_READ | PROT_EXEC)) return 0;
@@ -23,7 +31,7 @@ int direct_memory_init(struct direct_memory *m, size_t bytes) {
 
 void direct_memory_close(struct direct_memory *m) {
   if (m->writable) munmap(m->writable, m->bytes);
-  if (m->executable) munmap(m->executable, m->bytes);
+  if (m->executable && m->executable != m->writable) munmap(m->executable, m->bytes);
   memset(m, 0, sizeof *m);
 }
 

@@ -284,3 +284,6 @@ func (c *CPU) setState(image *[stateBytes]byte) {
 
 // setStepsOnly has every instruction executed on its own, without blocks.
 func (c *CPU) setStepsOnly(on bool) { c.c.steps_only = C.bool(on) }
+
+// mapCodeOnce has engines that are made from now on execute code where it is written.
+func mapCodeOnce() { C.direct_map_once(true) }

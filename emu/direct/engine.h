@@ -151,13 +151,16 @@ struct direct_bank {
   uint32_t *filled;                // entries in use: number << 1 | whether for writing
   uint32_t nfilled, room;
   uint64_t epoch;                  // of the units and blocks
-  struct direct_unit **units;      // by the address, modulo UNIT_CACHE
-  struct direct_block **blocks;    // by the address, modulo UNIT_CACHE
+  struct direct_unit **units;      // by cache_slot
+  struct direct_block **blocks;    // by cache_slot
   struct direct_block **last_blocks;  // ... those of the kind BLOCK_LAST
   bool has_targets;                // the table of targets is in use
 };
 
 #define UNIT_CACHE 4096u
+
+// Where the units and blocks of an address are kept: not by its offset in the page alone, which is the same in each.
+static inline unsigned cache_slot(uint64_t pc) { return (unsigned)(pc ^ pc >> 12) & (UNIT_CACHE - 1); }
 
 // ---- units --------------------------------------------------------------------------
 
@@ -296,6 +299,9 @@ void direct_banks_protect(struct direct_engine *e, uint64_t page);
 int direct_memory_init(struct direct_memory *m, size_t bytes);
 void direct_memory_close(struct direct_memory *m);
 bool direct_host_executes(void);
+// Whether code is executed where it is written, from now on: for a test on a host that does not notice otherwise that code has
+// changed.
+void direct_map_once(bool once);
 
 static inline uint8_t *direct_executable(const struct direct_memory *m, const uint8_t *writable) {
   return m->executable + (writable - m->writable);
@@ -310,6 +316,12 @@ static inline uint64_t direct_code_number(const struct direct_engine *e) {
 bool direct_units_init(struct direct_engine *e);
 void direct_units_close(struct direct_engine *e);
 struct direct_unit *direct_unit_find(struct direct_engine *e, uint64_t pc);
+
+// The unit at pc, see direct_unit_find.
+static inline struct direct_unit *direct_unit_at(struct direct_engine *e, uint64_t pc) {
+  struct direct_unit *u = e->bank->units[cache_slot(pc)];
+  return u && u->in.pc == pc ? u : direct_unit_find(e, pc);
+}
 void direct_units_drop_page(struct direct_engine *e, uint64_t page);
 void direct_drop_stale(struct direct_engine *e);
 void direct_check_units(struct direct_engine *e);

@@ -236,7 +236,8 @@ direct_return_miss:
 #define SIG_SETMASK 2
 
 	// Returns from a signal handler without the host's kernel: see signals.c. Arguments: the
-	// floating-point state as XSAVE stores it, its components, and the mask of signals. Once
+	// floating-point state as XSAVE stores it, its components, and the mask of signals. Without components it is as FXSAVE
+	// stores it, which is all that a processor without XSAVE has. Once
 	// signals are allowed, another handler may use this one's stack.
 	.globl direct_return_signal
 	.type direct_return_signal, @function
@@ -245,8 +246,12 @@ direct_return_signal:
 	mov %esi, %eax
 	mov %rsi, %rdx
 	shr $32, %rdx
+	test %rsi, %rsi
+	jz 1f
 	xrstor64 (%rdi)
-	mov $SYS_rt_sigprocmask, %eax
+	jmp 2f
+1:	fxrstor64 (%rdi)
+2:	mov $SYS_rt_sigprocmask, %eax
 	mov $SIG_SETMASK, %edi
 	mov %r8, %rsi
 	xor %edx, %edx

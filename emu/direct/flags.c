@@ -71,6 +71,8 @@ uint64_t direct_formula_flags(unsigned formula, unsigned width, uint64_t first, 
       return result_flags(first & second, width);
     case FORMULA_NEGATE:
       return difference_flags(0, 0 - first, width);
+    case FORMULA_EQUAL:
+      return FLAG_ZF | FLAG_PF;
     default:
       return shift_flags(formula, first, (unsigned)second, width);
   }
@@ -79,7 +81,8 @@ uint64_t direct_formula_flags(unsigned formula, unsigned width, uint64_t first, 
 // Puts the flags, as a block has left them, into FLAGS.
 void direct_settle_flags(struct direct_engine *e) {
   struct direct_context *c = e->context;
-  unsigned formula = c->formula & 0xff, width = c->formula >> 8;
+  unsigned formula = c->formula & 0xff, width = c->formula >> 8 & 15;
+  if (c->formula & FORMULA_CONSTANT) c->second = (uint64_t)(int64_t)((int32_t)c->formula >> 16);
   if (formula == FORMULA_SAVED) c->flags = c->saved_flags;
   else set_flags_of(c, direct_formula_flags(formula, width, c->first, c->second));
 }

@@ -5,12 +5,22 @@
 #include "engine.h"
 #include "insidelog.h"
 
+// Reports whether the instruction certainly has no place inside: no access, or one within a line.
+static bool is_simple(struct direct_engine *e, const struct direct_insn *in) {
+  if (in->class == CLASS_JUMP_IF || in->class == CLASS_JUMP) return true;
+  if (in->class != CLASS_NATIVE) return false;
+  if (!(in->what & INSN_MEMORY)) return true;
+  bool both = (in->what & INSN_LOADS) && (in->what & INSN_STORES), power = in->size && in->size <= 8 && !(in->size & (in->size - 1));
+  if (both || !power || (in->what & (INSN_BIT_STRING | INSN_ATOMIC))) return false;
+  return direct_address_of(e, in) % HEDDLE_LINE_SIZE + in->size <= HEDDLE_LINE_SIZE;
+}
+
 static bool describe(void *engine, uint64_t pc, struct heddle_insn_facts *out) {
   struct direct_engine *e = engine;
-  const struct direct_unit *u = direct_unit_find(e, pc);
+  const struct direct_unit *u = direct_unit_at(e, pc);
   struct heddle_regs regs;
   struct heddle_insn in;
-  if (!u) return false;
+  if (!u || is_simple(e, &u->in)) return false;
   direct_registers(e, &regs);
   if (!heddle_insn_decode(u->in.bytes, u->in.length, &regs, &in)) return false;
   int n = heddle_insn_accesses(&in, out->accesses, 4);
@@ -37,7 +47,7 @@ static enum heddle_stop execute(void *engine, uint64_t pc) {
 // A repeated string instruction is passed with all its iterations.
 static void pass(void *engine, uint64_t pc) {
   struct direct_engine *e = engine;
-  const struct direct_unit *u = e->context->rip == pc ? direct_unit_find(e, pc) : NULL;
+  const struct direct_unit *u = e->context->rip == pc ? direct_unit_at(e, pc) : NULL;
   if (!u || u->in.kind != KIND_REP) e->passed = false;
 }
 

@@ -39,6 +39,28 @@ type Instruction struct {
 	prefixed bool
 	// writesStack: it gives the stack pointer a value, other than pushing or popping.
 	writesStack bool
+	// aligned: its operand in memory must be aligned.
+	aligned  bool
+	encoding encoding
+	operand  operand
+}
+
+// encoding is what tells apart encodings of instructions that the translator treats apart, but for constants: registers
+// are numbers only as far as it has another use for some of them.
+type encoding struct {
+	mnemonic, vexMap, opcode, modrm   int
+	vex, hasREX, locked, repeated     bool
+	w, l, pp, width, address, segment int
+	reg, vvvv, base, index            int
+}
+
+// operand is an operand in memory by ModRM: base and index are registers or -1. dispAt is where the 4 bytes are that have
+// its address, or its distance from the next instruction, if it has neither, otherwise 0.
+type operand struct {
+	base, index, scale, segment int
+	narrow, relative            bool
+	disp                        int64
+	dispAt                      int
 }
 
 // Inspect decodes the first instruction of code, which lies at pc.
@@ -62,7 +84,59 @@ func Inspect(level arch.Level, code []byte, pc uint64) Instruction {
 	i.writesStack = in.writes&(1<<C.RSP) != 0 && !stack
 	i.ByCount = in.what&C.INSN_FLAGS_BY_COUNT != 0
 	i.Repeated = in.what&C.INSN_REPEATED != 0
+	i.aligned = in.what&C.INSN_ALIGNED != 0
+	i.encoding = encodingOf(&in)
+	if in.has_modrm && in.modrm < 0xc0 {
+		i.operand = operandOf(&in)
+	}
 	return i
+}
+
+// registerClass puts a register's number into a class: the stack and frame pointers, and those that blocks use for
+// themselves, are alone.
+func registerClass(r C.uint8_t) int {
+	switch {
+	case r == C.RSP || r == C.RBP || r == C.R10 || r == C.R11 || r == C.R15 || r == C.NO_REGISTER:
+		return int(r)
+	case r >= 8:
+		return 8
+	}
+	return 0
+}
+
+func encodingOf(in *C.struct_direct_insn) encoding {
+	e := encoding{
+		mnemonic: int(in.mnemonic), vexMap: int(in.opcode_map), opcode: int(in.opcode), modrm: -1,
+		vex: bool(in.vex), hasREX: bool(in.has_rex), repeated: in.repeat != 0, locked: in.what&C.INSN_ATOMIC != 0,
+		w: int(in.w), l: int(in.l), pp: int(in.pp), width: int(in.width), address: int(in.address),
+		base: registerClass(in.memory.base), index: registerClass(in.memory.index), segment: int(in.memory.segment),
+	}
+	if in.vex {
+		e.vvvv = registerClass(in.vvvv)
+	}
+	if in.has_modrm {
+		e.modrm = int(in.modrm >> 6)
+		e.reg = registerClass(in.modrm>>3&7 | in.r<<3)
+	}
+	return e
+}
+
+func operandOf(in *C.struct_direct_insn) operand {
+	number := func(r C.uint8_t) int {
+		if r == C.NO_REGISTER {
+			return -1
+		}
+		return int(r)
+	}
+	m := &in.memory
+	o := operand{
+		base: number(m.base), index: number(m.index), scale: int(m.scale), segment: int(m.segment),
+		narrow: bool(m.narrow), disp: int64(m.disp), relative: in.modrm&0xc7 == 5,
+	}
+	if o.base < 0 && o.index < 0 {
+		o.dispAt = int(in.length) - int(in.suffix) - 4
+	}
+	return o
 }
 
 // differs reports whether the instruction is meant to have another result than on the host.

@@ -57,11 +57,15 @@ type oracle struct {
 	cmd *exec.Cmd
 }
 
+// oracleDir is where the oracle is, once it is built.
+var oracleDir string
+
 var buildOracle = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "heddle-oracle")
 	if err != nil {
 		return "", err
 	}
+	oracleDir = dir
 	bin := filepath.Join(dir, "oracle")
 	args := []string{
 		"-O1", "-std=gnu11", "-static", "-nostdlib", "-fno-stack-protector", "-mgeneral-regs-only", "-fno-builtin",
@@ -76,8 +80,8 @@ var buildOracle = sync.OnceValues(func() (string, error) {
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if bin, err := buildOracle(); err == nil {
-		os.RemoveAll(filepath.Dir(bin))
+	if oracleDir != "" {
+		os.RemoveAll(oracleDir)
 	}
 	os.Exit(code)
 }

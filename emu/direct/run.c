@@ -3,11 +3,6 @@
 
 #include "engine.h"
 
-static inline struct direct_unit *unit_at(struct direct_engine *e, uint64_t pc) {
-  struct direct_unit *u = e->bank->units[pc & (UNIT_CACHE - 1)];
-  return u && u->in.pc == pc ? u : direct_unit_find(e, pc);
-}
-
 // ---- reasons to stop ----------------------------------------------------------------------
 
 // Reports whether the run has used its budget up at the PC. Budgets that are not exact are looked
@@ -119,7 +114,7 @@ static void drop_stale(struct direct_engine *e) {
 
 enum direct_stop direct_step_at(struct direct_engine *e, uint64_t pc) {
   drop_stale(e);
-  struct direct_unit *u = unit_at(e, pc);
+  struct direct_unit *u = direct_unit_at(e, pc);
   if (!u) return direct_fault(e);
   if (e->log.what) direct_log_unit_code(e, u);
   return step(e, u);
@@ -134,7 +129,7 @@ static enum direct_stop execute(struct direct_engine *e) {
     if ((why = direct_inside_end(e, pc)) || (why = stops_at(e, pc))) return why;
     if (!direct_atomic_waits(&e->log) && direct_run_blocks(e)) continue;
     pc = e->context->rip;
-    struct direct_unit *u = unit_at(e, pc);
+    struct direct_unit *u = direct_unit_at(e, pc);
     if (!u) return direct_fault(e);
     if (e->log.what && direct_atomic_stops(e, &u->in)) return STOP_BREAKPOINT;
     if (stops_before(e, &u->in)) return STOP_SYNC;

@@ -28,8 +28,12 @@
 	.type direct_settle, @function
 direct_settle:
 	mov %rax, %gs:CONTEXT_GPR
-	movzbl %gs:CONTEXT_FORMULA, %eax
-	movzbl %gs:CONTEXT_FORMULA + 1, %r10d  // the width: 1, 2, 4 or 8
+	movzbl %gs:CONTEXT_FORMULA + 1, %r10d  // the width: 1, 2, 4 or 8, and 128 with FORMULA_CONSTANT
+	btr $7, %r10d
+	jnc 1f
+	movswq %gs:CONTEXT_FORMULA + 2, %rax
+	mov %rax, %gs:CONTEXT_SECOND
+1:	movzbl %gs:CONTEXT_FORMULA, %eax
 	bsf %r10d, %r10d
 	lea -4*FORMULA_FIRST(%r10, %rax, 4), %eax
 	lea table(%rip), %r10
@@ -179,6 +183,10 @@ shifted:
 1:	mov %gs:CONTEXT_SPARE, %rcx
 	finish_with_eax
 
+equal:
+	cmp %r10, %r10
+	finish
+
 	.globl direct_settle_end
 direct_settle_end:
 
@@ -221,5 +229,9 @@ table:
 	.long arithmetic16 - table
 	.long arithmetic32 - table
 	.long arithmetic64 - table
+	.long equal - table
+	.long equal - table
+	.long equal - table
+	.long equal - table
 
 	.section .note.GNU-stack, "", @progbits

@@ -142,9 +142,8 @@ static _Noreturn void return_alone(struct direct_engine *e, const ucontext_t *u)
     c->return_flags = (uint32_t)((flags & 0xd5) << 8 | (flags >> 11 & 1));
   }
   const struct frame_note *note = (const void *)((const uint8_t *)u->uc_mcontext.fpregs + 464);
-  uint64_t legacy = 3;  // x87 and SSE
   sigaltstack(&u->uc_stack, NULL);
-  direct_return_signal(u->uc_mcontext.fpregs, note->magic == MAGIC_XSTATE ? note->components : legacy, &u->uc_sigmask);
+  direct_return_signal(u->uc_mcontext.fpregs, note->magic == MAGIC_XSTATE ? note->components : 0, &u->uc_sigmask);
 }
 
 static void on_signal(int sig, siginfo_t *info, void *context) {

@@ -94,21 +94,19 @@ static void put_exit(struct translation *t, unsigned i, uint64_t target) {
   unsigned collected = put_collect(t, i, x);
   put_charge(t, t->scratch, x->count, x->cost, collected);
   put_record(t, i, x);
-  uint8_t *used_up = put_jump_if(&t->c, CC_S);
-  if (is_swapped(t->block)) {
-    x->jump[0] = offset_here(t) + 1;
-    uint8_t *past = put_jump(&t->c);
-    x->start[0] = offset_here(t);
-    patch_jump(past, t->c.at);
-    put_swap_out(t);
-  }
-  x->jump[1] = offset_here(t) + 1;
-  uint8_t *to = put_jump(&t->c);
-  patch_jump(used_up, t->c.at);
+  bool swapped = is_swapped(t->block);
+  uint8_t *goes_on = put_jump_if(&t->c, CC_NS);
+  x->jump[!swapped] = offset_here(t) - 4;
   put_swap_out(t);
   x->start[1] = offset_here(t);
-  patch_jump(to, t->c.at);
   put_leave(t, exit_number(t, x));
+  if (swapped) {
+    x->start[0] = offset_here(t);
+    put_swap_out(t);
+    x->jump[1] = offset_here(t) + 1;
+    patch_jump(put_jump(&t->c), t->block->start + x->start[1]);
+  }
+  patch_jump(goes_on, t->block->start + x->start[!swapped]);
 }
 
 // Goes to the address in the pointer register, after instruction i.
@@ -253,7 +251,8 @@ static struct place put_group_access(struct translation *t, unsigned i, unsigned
   extend_group(t, i, g);
   p->size = (uint16_t)(g->high - g->low);
   p->own = (uint16_t)(at - g->low);
-  put_op_memory(&t->c, 8, OP_LEA, t->pointer, at_register(base, g->low));
+  if (g->low) put_op_memory(&t->c, 8, OP_LEA, t->pointer, at_register(base, g->low));
+  else put_move(&t->c, t->pointer, base);
   g->word = put_address_word(t);
   t->where = (struct where){g->word, (uint64_t)(int64_t)(at - g->low)};
   put_translation(t, p, p->size, write, base == RSP);
@@ -444,7 +443,10 @@ static void put_branch(struct translation *t, unsigned i) {
   const struct direct_insn *in = &t->insns[i];
   put_flags_before(t, i);
   struct branch *b = &t->branches[t->nbranches++];
-  *b = (struct branch){put_jump_if(&t->c, (in->opcode & 15u) ^ t->taken[i]), i, t->flags, t->in_host};
+  unsigned leaves_if = (in->opcode & 15u) ^ t->taken[i];
+  *b = (struct branch){put_jump_if(&t->c, leaves_if), i, t->flags, t->in_host};
+  if (leaves_if == CC_Z) note_equal(&b->flags);
+  if (leaves_if == CC_NZ) note_equal(&t->flags);
 }
 
 static void put_branches(struct translation *t) {

@@ -116,5 +116,6 @@ void put_flags_aside(struct translation *t);
 void put_flags_before(struct translation *t, unsigned i);
 void put_flags_after(struct translation *t, unsigned i, struct place m);
 void put_exit_flags(struct translation *t);
+void note_equal(struct direct_flags *f);
 
 #endif

@@ -164,6 +164,9 @@ static void put_formula(struct translation *t) {
       put_unary(&t->c, f->width, 3, r);
       put_unary(&t->c, f->width, 3, r);
       return;
+    case FORMULA_EQUAL:
+      put_op_register(&t->c, 4, OP_CMP, t->scratch, t->scratch);
+      return;
     default:
       r = put_first(t, true);
       put_shift(&t->c, f->width, f->formula == FORMULA_LEFT ? 4 : f->formula == FORMULA_RIGHT ? 5 : 7, r, (unsigned)f->constant);
@@ -192,6 +195,21 @@ static bool has_formula(const struct translation *t) {
   return t->flags.formula != FORMULA_SAVED && t->flags.formula < FORMULA_ENTRY;
 }
 
+// ZF is known to be set.
+void note_equal(struct direct_flags *f) {
+  switch ((enum direct_formula)f->formula) {
+    case FORMULA_SUBTRACT:
+    case FORMULA_COMPARE:
+    case FORMULA_LOGIC:
+    case FORMULA_TEST:
+    case FORMULA_NEGATE:
+      *f = (struct direct_flags){.formula = FORMULA_EQUAL, .width = f->width, .first = OPERAND_KEPT, .second = OPERAND_KEPT};
+      return;
+    default:
+      return;
+  }
+}
+
 // Puts the flags where they are between blocks.
 void put_exit_flags(struct translation *t) {
   struct direct_flags *f = &t->flags;
@@ -200,9 +218,14 @@ void put_exit_flags(struct translation *t) {
   if (has_formula(t)) {
     for (unsigned r = 0; r < 16; r++) keep_register(t, r);
     if (f->first == OPERAND_CONSTANT) put_imm_to_memory(&t->c, 8, in_context(CONTEXT_FIRST), f->constant);
-    if (f->second == OPERAND_CONSTANT) put_imm_to_memory(&t->c, 8, in_context(CONTEXT_SECOND), f->constant);
   }
-  put_imm_to_memory(&t->c, 4, in_context(CONTEXT_FORMULA), (int32_t)(f->formula | (unsigned)f->width << 8));
+  uint32_t formula = f->formula | (unsigned)f->width << 8;
+  if (has_formula(t) && f->second == OPERAND_CONSTANT) {
+    bool small = f->constant == (int16_t)f->constant;
+    if (small) formula |= FORMULA_CONSTANT | (uint32_t)f->constant << 16;
+    else put_imm_to_memory(&t->c, 8, in_context(CONTEXT_SECOND), f->constant);
+  }
+  put_imm_to_memory(&t->c, 4, in_context(CONTEXT_FORMULA), (int32_t)formula);
 }
 
 // ---- before and after instructions -----------------------------------------------------------
@@ -346,6 +369,10 @@ static void find_formula(struct translation *t, const struct direct_insn *in, st
   }
   if (!sets_all(in) || in->flags_undefined || !find_operands(in, &formula, &o)) return;
   bool one = formula == FORMULA_LOGIC || formula == FORMULA_NEGATE;
+  // Some are simpler than they look: TEST of a register with itself, and CMP with 0.
+  if (formula == FORMULA_TEST && !o.memory && !o.constant && o.destination == o.source) formula = FORMULA_LOGIC;
+  if (formula == FORMULA_COMPARE && o.constant && !in->imm) formula = FORMULA_LOGIC;
+  one |= formula == FORMULA_LOGIC;
   if (formula == FORMULA_ADD && !o.memory && !o.constant && o.destination == o.source) return;
   f.formula = (uint8_t)formula;
   f.first = o.memory && !o.to_register ? keep_memory(t, in->width, m, false) : o.destination;

@@ -80,7 +80,7 @@ void direct_units_drop_page(struct direct_engine *e, uint64_t page) {
 static void isolate_page(struct direct_engine *e, uint64_t page) {
   struct direct_units *u = &e->units;
   for (uint32_t i = u->in_page[page]; i; i = u->all[i].next_in_page[which(&u->all[i], page)]) {
-    uint64_t at = u->all[i].in.pc & (UNIT_CACHE - 1);
+    uint64_t at = cache_slot(u->all[i].in.pc);
     for (unsigned k = 0; k < BANKS; k++)
       if (e->banks[k].units && e->banks[k].units[at] == &u->all[i]) e->banks[k].units[at] = NULL;
   }
@@ -211,6 +211,6 @@ struct direct_unit *direct_unit_find(struct direct_engine *e, uint64_t pc) {
   direct_float_park(e);
   struct direct_unit *u = find(e, pc);
   if (!u) u = make(e, pc);
-  if (u) e->bank->units[pc & (UNIT_CACHE - 1)] = u;
+  if (u) e->bank->units[cache_slot(pc)] = u;
   return u;
 }

@@ -1,8 +1,6 @@
 package machine_test
 
 import (
-	"bytes"
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -16,34 +14,6 @@ import (
 	"github.com/heddle-dmt/heddle/memmodel/storebuffer"
 	"github.com/heddle-dmt/heddle/sched"
 )
-
-// runOn runs a program on an engine and returns the result, the output and the event log.
-func runOn(t *testing.T, c machine.Config, engine string) (*machine.Result, string, []string) {
-	t.Helper()
-	var out, events bytes.Buffer
-	c.Engine, c.Stdout, c.Stderr, c.EventLog = engine, &out, &out, &events
-	r, err := machine.Run(context.Background(), c)
-	if err != nil {
-		t.Fatalf("engine %s: %v", engine, err)
-	}
-	return r, out.String(), strings.Split(events.String(), "\n")
-}
-
-// expectEqualRuns runs a program on both engines and compares all that a run's digest covers: its
-// output, the instructions of each turn, system calls with their results, and memory at the end.
-func expectEqualRuns(t *testing.T, c machine.Config) {
-	t.Helper()
-	u, wantOut, want := runOn(t, c, engines.Unicorn)
-	d, gotOut, got := runOn(t, c, engines.Direct)
-	for i := range min(len(want), len(got)) {
-		if want[i] != got[i] {
-			t.Fatalf("event %d is %q with unicorn, %q with direct", i, want[i], got[i])
-		}
-	}
-	if u.Digest != d.Digest || u.Instructions != d.Instructions || wantOut != gotOut {
-		t.Errorf("digests %s and %s, %d and %d instructions, %d and %d bytes of output", u.Digest, d.Digest, u.Instructions, d.Instructions, len(wantOut), len(gotOut))
-	}
-}
 
 // furtherPrograms are programs of Debian besides those of agreeing.
 var furtherPrograms = map[string][]string{
@@ -95,10 +65,10 @@ func TestEnginesAgree(t *testing.T) {
 	}
 	for _, programs := range []map[string][]string{agreeing(t), furtherPrograms} {
 		for name, args := range programs {
-			t.Run(name, func(t *testing.T) { expectEqualRuns(t, config(args...)) })
+			t.Run(name, func(t *testing.T) { machinetest.ExpectEqualRuns(t, config(args...)) })
 		}
 	}
-	t.Run("environment", func(t *testing.T) { expectEqualRuns(t, config(machinetest.Compile(t, environment, "-O1"))) })
+	t.Run("environment", func(t *testing.T) { machinetest.ExpectEqualRuns(t, config(machinetest.Compile(t, environment, "-O1"))) })
 	racy := machinetest.Compile(t, machinetest.Racy, "-pthread")
 	for _, o := range []sched.Options{
 		{Policy: sched.Random},
@@ -116,14 +86,14 @@ func TestEnginesAgree(t *testing.T) {
 		t.Run(o.Policy+" "+o.Granularity, func(t *testing.T) {
 			c := config(racy)
 			c.Sched = o
-			expectEqualRuns(t, c)
+			machinetest.ExpectEqualRuns(t, c)
 		})
 	}
 	for _, o := range []storebuffer.Options{{Model: "tso"}, {Model: "pso"}, {Model: "tso", Engine: storebuffer.Pages}} {
 		t.Run(o.Model+" "+o.Engine, func(t *testing.T) {
 			c := config(racy)
 			c.Memory = o
-			expectEqualRuns(t, c)
+			machinetest.ExpectEqualRuns(t, c)
 		})
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/heddle-dmt/heddle/emu/engines"
 	"github.com/heddle-dmt/heddle/internal/gcctest"
 	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/sched"
@@ -135,6 +136,54 @@ func Machines() map[string]func(*machine.Config) {
 		})
 	}
 	return sets
+}
+
+// ExpectEqualRuns runs a configuration on both engines and compares all that a run's digest covers: its
+// output, the instructions of each turn, system calls with their results, and memory at the end.
+func ExpectEqualRuns(t testing.TB, c machine.Config) {
+	t.Helper()
+	if u, d := expectEqualEvents(t, c, true); u.Digest != d.Digest {
+		t.Errorf("%q: digest %s with unicorn, %s with direct", c.Args, u.Digest, d.Digest)
+	}
+}
+
+// ExpectEqualRunsButMemory does so but for memory.
+func ExpectEqualRunsButMemory(t testing.TB, c machine.Config) {
+	t.Helper()
+	expectEqualEvents(t, c, false)
+}
+
+func expectEqualEvents(t testing.TB, c machine.Config, memory bool) (u, d *machine.Result) {
+	t.Helper()
+	u, want, wantOut := runOn(t, c, engines.Unicorn)
+	d, got, gotOut := runOn(t, c, engines.Direct)
+	for n := 0; len(want) > 0 && len(got) > 0; n++ {
+		var a, b []byte
+		a, want, _ = bytes.Cut(want, []byte("\n"))
+		b, got, _ = bytes.Cut(got, []byte("\n"))
+		isMemory := bytes.HasPrefix(a, []byte("memory ")) && bytes.HasPrefix(b, []byte("memory "))
+		if !bytes.Equal(a, b) && (memory || !isMemory) {
+			t.Errorf("%q: event %d is %q with unicorn, %q with direct", c.Args, n, a, b)
+			break
+		}
+	}
+	if u.ScheduleDigest != d.ScheduleDigest || u.Instructions != d.Instructions || !bytes.Equal(wantOut, gotOut) {
+		t.Errorf("%q: with unicorn schedule %s, %d instructions, %d bytes of output; with direct schedule %s, %d instructions, %d bytes", c.Args,
+			u.ScheduleDigest, u.Instructions, len(wantOut), d.ScheduleDigest, d.Instructions, len(gotOut))
+	}
+	return u, d
+}
+
+// runOn runs a configuration on an engine and returns the result, the event log and the output.
+func runOn(t testing.TB, c machine.Config, engine string) (r *machine.Result, events, output []byte) {
+	t.Helper()
+	var out, log bytes.Buffer
+	c.Engine, c.Stdout, c.Stderr, c.EventLog = engine, &out, &out, &log
+	r, err := machine.Run(t.Context(), c)
+	if err != nil {
+		t.Fatalf("%q: engine %s: %v", c.Args, engine, err)
+	}
+	return r, log.Bytes(), out.Bytes()
 }
 
 // CompareResults demands that two results of a run are equal.
