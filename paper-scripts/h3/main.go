@@ -101,7 +101,7 @@ func newScript() *study.Script {
 }
 
 func addFlags(f *pflag.FlagSet) {
-	f.Duration("timeout", 10*time.Second, "processor `TIME` of each solver")
+	f.Duration("timeout", 10*time.Second, "`TIME` of each solver")
 	f.Int("times", 5, "`RUNS` that a mean is of (table3)")
 	f.StringSlice("only", nil, "`PROGRAMS` of the paper to measure, and no others")
 }

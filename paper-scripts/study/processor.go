@@ -30,8 +30,8 @@ func ProcessorTimeOf(do func() error) (time.Duration, error) {
 	return after - before, err
 }
 
-// ProcessorClock is the processor time of this process as a clock, for times and time limits that do not depend on what
-// else the host does.
+// ProcessorClock is the processor time of this process as a clock, for times that do not depend on what else the host
+// does.
 func ProcessorClock() time.Time {
 	spent, err := ProcessorTime()
 	if err != nil {
