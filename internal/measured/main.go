@@ -24,12 +24,13 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
+	"syscall"
 )
 
 func main() {
 	documents := flag.Bool("documents", false, "only write the stored tables into the pages")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx, os.Stderr, ".", *documents, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "measured:", err)
@@ -55,6 +56,9 @@ func run(ctx context.Context, progress io.Writer, root string, documents bool, n
 	for _, t := range tables {
 		fmt.Fprintf(progress, "measured: %s\n", t.Name)
 		rows, err := t.measure(ctx, root)
+		if ctx.Err() != nil {
+			return errors.New("interrupted; the tables measured so far are stored")
+		}
 		if err != nil {
 			failures = append(failures, fmt.Errorf("%s: %w", t.Name, err))
 			continue

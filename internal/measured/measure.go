@@ -94,6 +94,8 @@ func fill(cells []string, values map[string]string) []string {
 func runShell(ctx context.Context, root, dir, command string) (out []byte, values map[string]string, err error) {
 	c := exec.CommandContext(ctx, "sh", "-c", command)
 	c.Dir = root
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // so that an interruption ends what the command has started
+	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGKILL) }
 	c.Env = append(os.Environ(), "TMP="+dir, "PATH="+filepath.Join(root, "bin")+":"+os.Getenv("PATH"))
 	out, err = c.CombinedOutput()
 	if err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -8,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 const top = "../.."
@@ -173,6 +175,19 @@ func TestMeasuring(t *testing.T) {
 	p.Tables[0].Rows[2].Cells[1] = "8"
 	if p.isCurrent(&p.Tables[0]) {
 		t.Error("a table with another definition is current")
+	}
+}
+
+// TestInterruption: an interruption ends the command with all that it has started, and its folder is removed.
+func TestInterruption(t *testing.T) {
+	root := writePlan(t, "      - {run: \"sleep 1000 | cat\", cells: [a, b]}\n")
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	if err := run(ctx, &strings.Builder{}, root, false, nil); err == nil || !strings.Contains(err.Error(), "interrupted") {
+		t.Error(err)
+	}
+	if left, err := filepath.Glob(filepath.Join(root, "bin", "*")); err != nil || len(left) > 0 {
+		t.Errorf("left: %q, %v", left, err)
 	}
 }
 
