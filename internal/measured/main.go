@@ -5,8 +5,8 @@
 //	go run ./internal/measured -documents
 //
 // The cells measured are kept in docs/measured.json, with a digest of the table's definition: a test says which tables
-// were measured by other commands than those that the file has now. Without names all such tables are measured;
-// -documents only writes what is stored into the pages. A table is between the lines
+// were measured by other commands than the file has now. Without names all such tables are measured;
+// -documents only writes the stored cells into the pages. A table is between the lines
 //
 //	<!-- begin: measured NAME -->
 //	<!-- end: measured -->
@@ -38,7 +38,7 @@ func main() {
 	}
 }
 
-// run measures the named tables of a repository, or those that are out of date, and writes the pages. A table that
+// run measures the named tables of a repository, or all that are out of date, and writes the pages. A table that
 // cannot be measured does not stop the others.
 func run(ctx context.Context, progress io.Writer, root string, documents bool, names []string) error {
 	p, err := load(root)
@@ -63,7 +63,7 @@ func run(ctx context.Context, progress io.Writer, root string, documents bool, n
 			failures = append(failures, fmt.Errorf("%s: %w", t.Name, err))
 			continue
 		}
-		if p, err = load(root); err != nil { // what others have measured meanwhile
+		if p, err = load(root); err != nil { // with tables that others have measured meanwhile
 			return err
 		}
 		p.stored[t.Name] = &stored{Definition: t.digest(), Rows: rows}
@@ -74,7 +74,7 @@ func run(ctx context.Context, progress io.Writer, root string, documents bool, n
 	return errors.Join(failures...)
 }
 
-// choose returns the tables of given names, or those that are out of date.
+// choose returns the tables of given names, or all that are out of date.
 func (p *plan) choose(names []string) (chosen []*table, err error) {
 	var known []string
 	for i := range p.Tables {

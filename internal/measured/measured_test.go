@@ -46,7 +46,7 @@ func TestPagesAreCurrent(t *testing.T) {
 	}
 }
 
-// Marks above a table that says where its figures come from. What is in a block is compared with its source by the
+// Marks above a table that says where its figures come from. A block is compared with its source by the
 // test of the program that makes it.
 var (
 	blockBegin = regexp.MustCompile(`^<!-- (begin: (make papers|make bench|measured) .*|begin: make bench|table \w+) -->$`)

@@ -20,7 +20,7 @@ const (
 	storedFile = "docs/measured.json"
 )
 
-// plan has the tables of planFile, and what is stored of them.
+// plan has the tables of planFile, and the stored cells.
 type plan struct {
 	Tables []table `mapstructure:"tables"`
 
@@ -32,7 +32,7 @@ type plan struct {
 type table struct {
 	Name string   `mapstructure:"name"`
 	Head []string `mapstructure:"head"`
-	// Prepare is a command for sh that makes what the rows' commands need. All commands run in the repository, with
+	// Prepare is a command for sh that makes files for the rows' commands. All commands run in the repository, with
 	// bin first in PATH and the variable TMP, a folder below bin that is removed in the end.
 	Prepare string `mapstructure:"prepare"`
 	Rows    []row  `mapstructure:"rows"`
@@ -75,7 +75,7 @@ func load(root string) (*plan, error) {
 	return p, nil
 }
 
-// store writes what is stored of the plan's tables.
+// store writes the stored cells of the plan's tables.
 func (p *plan) store() error {
 	for name := range p.stored {
 		if !slices.ContainsFunc(p.Tables, func(t table) bool { return t.Name == name }) {
@@ -103,7 +103,7 @@ func (p *plan) isCurrent(t *table) bool {
 // block is a table in a page.
 var block = regexp.MustCompile(`(?s)<!-- begin: measured (\S+) -->\n.*?<!-- end: measured -->`)
 
-// pages returns the pages that have tables of the plan, by their paths, as what is stored has them, and the names of
+// pages returns the pages that have tables of the plan, by their paths, with the stored cells, and the names of
 // the tables in them.
 func (p *plan) pages() (texts map[string]string, names []string, err error) {
 	files, err := filepath.Glob(filepath.Join(p.root, "docs", "*.md"))
@@ -148,7 +148,7 @@ func (p *plan) markdown(name string) string {
 	return b.String()
 }
 
-// writePages writes the pages that differ from what is stored.
+// writePages writes the pages that are not up to date.
 func (p *plan) writePages() error {
 	texts, _, err := p.pages()
 	if err != nil {
