@@ -67,7 +67,7 @@ func (x *Experiment) findParameter(name, option string) (parameter, error) {
 		}
 		names = append(names, p.name)
 	}
-	return parameter{}, errChoice.New(option, fmt.Sprintf("%q", name), strings.Join(names, ", "))
+	return parameter{}, wrongChoice(option, fmt.Sprintf("%q", name), strings.Join(names, ", "))
 }
 
 // condition is about a parameter: its value is in a list, is not in it, or is on one
@@ -93,13 +93,13 @@ func (x *Experiment) parseConditions(text, option string) (list []condition, err
 			}
 		}
 		if c.operator == "" {
-			return nil, errChoice.New(option, fmt.Sprintf("%q", word), "PARAMETER=VALUE,... with one of "+strings.Join(operators, " "))
+			return nil, wrongChoice(option, fmt.Sprintf("%q", word), "PARAMETER=VALUE,... with one of "+strings.Join(operators, " "))
 		}
 		if c.parameter, err = x.findParameter(word[:at], option); err != nil {
 			return nil, err
 		}
 		if _, err := strconv.ParseFloat(c.values[0], 64); strings.ContainsAny(c.operator, "<>") && (err != nil || len(c.values) > 1) {
-			return nil, errChoice.New(option, fmt.Sprintf("%q", word), "a number after "+c.operator)
+			return nil, wrongChoice(option, fmt.Sprintf("%q", word), "a number after "+c.operator)
 		}
 		list = append(list, c)
 	}

@@ -1,6 +1,7 @@
 package sweep
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -10,12 +11,31 @@ import (
 	"github.com/heddle-dmt/heddle/experiments/sweep/store"
 	"github.com/heddle-dmt/heddle/experiments/sweep/table"
 	"github.com/heddle-dmt/heddle/internal/errs"
+	"github.com/heddle-dmt/heddle/internal/job"
 )
 
 var errChoice = errs.Define("table-choice",
 	"{option} is {found}; allowed: {allowed}",
 	"A table or plot was asked for a measure, statistic, parameter or kind that the experiment does not have.",
 	"Use a name of the sentence; names of values are those of the experiment file.")
+
+// choiceError is a wrong option of a table or plot, which is a field if a file has it.
+type choiceError struct{ option, found, allowed string }
+
+// wrongChoice says what an option is and may be; found is as it is printed, texts with quotation marks.
+func wrongChoice(option, found, allowed string) error { return &choiceError{option, found, allowed} }
+
+func (e *choiceError) Error() string { return e.Unwrap().Error() }
+
+func (e *choiceError) Unwrap() error { return errChoice.New(e.option, e.found, e.allowed) }
+
+// asField is the error of an option that the section of a file has.
+func asField(section string, err error) error {
+	if wrong := new(choiceError); errors.As(err, &wrong) {
+		return &job.FieldError{Field: section + "." + wrong.option, Found: wrong.found, Allowed: wrong.allowed}
+	}
+	return err
+}
 
 // measure is a number that each run has.
 type measure struct {
@@ -135,7 +155,7 @@ func (x *Experiment) view(s Selection) (v view, err error) {
 	for _, name := range s.Measures {
 		i := slices.Index(names, name)
 		if i < 0 {
-			return v, errChoice.New("measure", fmt.Sprintf("%q", name), strings.Join(names, ", "))
+			return v, wrongChoice("measure", fmt.Sprintf("%q", name), strings.Join(names, ", "))
 		}
 		v.measures = append(v.measures, i)
 	}
@@ -145,7 +165,7 @@ func (x *Experiment) view(s Selection) (v view, err error) {
 	for _, name := range s.Statistics {
 		i := slices.IndexFunc(allStatistics, func(s statistic) bool { return s.name == name })
 		if i < 0 {
-			return v, errChoice.New("statistic", fmt.Sprintf("%q", name), "mean, median, sd, min, max, q1, q3, ci, median-ci")
+			return v, wrongChoice("statistic", fmt.Sprintf("%q", name), "mean, median, sd, min, max, q1, q3, ci, median-ci")
 		}
 		v.statistics = append(v.statistics, allStatistics[i])
 	}
@@ -154,7 +174,7 @@ func (x *Experiment) view(s Selection) (v view, err error) {
 		v.level = 0.95
 	}
 	if !(v.level > 0 && v.level < 1) {
-		return v, errChoice.New("confidence", s.Confidence, "above 0 and below 1")
+		return v, wrongChoice("confidence", fmt.Sprint(s.Confidence), "above 0 and below 1")
 	}
 	for _, text := range s.Where {
 		c, err := x.parseConditions(text, "where")
@@ -166,7 +186,7 @@ func (x *Experiment) view(s Selection) (v view, err error) {
 	v.base, err = x.parseConditions(s.Base, "base")
 	for _, c := range v.base {
 		if err == nil && (c.operator != "=" || len(c.values) != 1) {
-			err = errChoice.New("base", fmt.Sprintf("%q", s.Base), "PARAMETER=VALUE with one value")
+			err = wrongChoice("base", fmt.Sprintf("%q", s.Base), "PARAMETER=VALUE with one value")
 		}
 	}
 	return v, err
@@ -266,7 +286,7 @@ func (r *row) sample(measure int) (numbers []float64) {
 // checkSelection checks the file's choice.
 func (x *Experiment) checkSelection() error {
 	if _, err := x.view(x.Selection); err != nil {
-		return fieldError("table", "one with a wrong value", err.Error())
+		return asField("table", err)
 	}
 	return nil
 }

@@ -16,7 +16,7 @@ import (
 
 var (
 	errAmbiguous = errs.Define("plot-ambiguous",
-		"several rows of the table fall on one point of the plot: {first} and {second}",
+		"several rows of the table fall on one point of the plot: {first} and {second}; add the parameter in which they differ to its series, or choose one value by where",
 		"The rows differ in a parameter that neither an axis nor the series of the plot show.",
 		"Add the parameter to the plot's series, or choose one value of it with `heddle experiment plot --where`, or with where in the file.")
 	errNoPlots = errs.Define("plot-none",
@@ -84,35 +84,46 @@ func (x *Experiment) checkPlot(p PlotOptions) error {
 	quoted := func(s string) string { return strconv.Quote(s) }
 	switch {
 	case !slices.Contains(plots.Kinds(), p.Kind):
-		return errChoice.New("kind", quoted(p.Kind), strings.Join(plots.Kinds(), ", "))
+		return wrongChoice("kind", quoted(p.Kind), strings.Join(plots.Kinds(), ", "))
 	case p.Statistic != "mean" && p.Statistic != "median":
-		return errChoice.New("statistic", quoted(p.Statistic), "mean, median")
+		return wrongChoice("statistic", quoted(p.Statistic), "mean, median")
 	case !slices.Contains(errorKinds, p.Errors):
-		return errChoice.New("errors", quoted(p.Errors), strings.Join(errorKinds, ", "))
+		return wrongChoice("errors", quoted(p.Errors), strings.Join(errorKinds, ", "))
 	case p.Kind == plots.Heatmap && len(p.Series) > 0:
-		return errChoice.New("series", quoted(strings.Join(p.Series, ",")), "none in a heatmap")
+		return wrongChoice("series", quoted(strings.Join(p.Series, ",")), "none in a heatmap")
 	}
 	for _, axis := range p.Log {
 		if axis != "x" && axis != "y" && axis != "value" {
-			return errChoice.New("log", quoted(axis), "x, y, value")
+			return wrongChoice("log", quoted(axis), "x, y, value")
 		}
+	}
+	measured := "y"
+	if p.Kind == plots.Heatmap {
+		measured = "value"
 	}
 	names := []string{measureSpeedUp}
 	for _, m := range x.measures() {
 		names = append(names, m.name)
 	}
 	if !slices.Contains(names, p.measured()) || p.measured() == measureSpeedUp && (p.Base != "" || p.Kind == plots.Boxes) {
-		return errChoice.New("measure", quoted(p.measured()), strings.Join(names, ", ")+"; speedup without base, and not in boxes")
+		return wrongChoice(measured, quoted(p.measured()), strings.Join(names, ", ")+"; speedup without base, and not in boxes")
 	}
-	parameters := append([]string{p.X}, p.Series...)
+	if err := x.checkParameters("x", p.X); err != nil {
+		return err
+	}
 	if p.Kind == plots.Heatmap {
-		parameters = append(parameters, p.Y)
+		return x.checkParameters("y", p.Y)
 	}
-	for _, name := range parameters {
+	return x.checkParameters("series", p.Series...)
+}
+
+// checkParameters checks the parameters that an option of a plot names.
+func (x *Experiment) checkParameters(option string, names ...string) error {
+	for _, name := range names {
 		if name == parameterExperiment {
 			continue
 		}
-		if _, err := x.findParameter(name, "parameter"); err != nil {
+		if _, err := x.findParameter(name, option); err != nil {
 			return err
 		}
 	}
@@ -133,7 +144,7 @@ func (x *Experiment) checkPlots() error {
 			_, err = x.view(p.selection())
 		}
 		if err != nil {
-			return fieldError(field, "one with a wrong value", err.Error())
+			return asField(field, err)
 		}
 	}
 	return nil
@@ -172,7 +183,7 @@ func (x *Experiment) ChoosePlots(names []string) ([]PlotOptions, error) {
 	}
 	for _, name := range names {
 		if !slices.Contains(have, name) {
-			return nil, errChoice.New("plot", strconv.Quote(name), strings.Join(have, ", "))
+			return nil, wrongChoice("plot", strconv.Quote(name), strings.Join(have, ", "))
 		}
 	}
 	return slices.DeleteFunc(slices.Clone(x.Plots), func(p PlotOptions) bool {
@@ -221,7 +232,7 @@ func (c *collection) parameterOf(r *row, name string) string {
 	if name == parameterExperiment {
 		return c.x.Name
 	}
-	p, err := c.x.findParameter(name, "parameter")
+	p, err := c.x.findParameter(name, "x")
 	if err != nil {
 		return missing
 	}
@@ -254,7 +265,7 @@ func (b *plotBuilder) addRow(c *collection, r *row) error {
 	if o.Kind == plots.Lines {
 		n, err := strconv.ParseFloat(x, 64)
 		if err != nil {
-			return errChoice.New("x", fmt.Sprintf("%s with the value %q", o.X, x), "a parameter whose values are numbers; bars can show others")
+			return wrongChoice("x", fmt.Sprintf("%s with the value %q", o.X, x), "a parameter whose values are numbers; bars can show others")
 		}
 		point.X = n
 	} else {

@@ -81,8 +81,8 @@ func TestPlotsOfResults(t *testing.T) {
 		"kind is \"\"":                                                                                                                {X: "threads"},
 		"errors is \"se\"":                                                                                                            {Kind: plots.Bars, X: "threads", Errors: "se"},
 		"log is \"z\"":                                                                                                                {Kind: plots.Bars, X: "threads", Log: []string{"z"}},
-		"measure is \"speed\"":                                                                                                        {Kind: plots.Bars, X: "threads", Y: "speed"},
-		"parameter is \"speed\"":                                                                                                      {Kind: plots.Bars, X: "speed"},
+		"y is \"speed\"":                                                                                                              {Kind: plots.Bars, X: "threads", Y: "speed"},
+		"x is \"speed\"":                                                                                                              {Kind: plots.Bars, X: "speed"},
 		"series is \"policy\"":                                                                                                        {Kind: plots.Heatmap, X: "threads", Y: "policy", Series: []string{"policy"}},
 	} {
 		if _, err := Plot([]*Experiment{x}, Options{}, o); err == nil || !strings.HasPrefix(err.Error(), want) {

@@ -103,7 +103,7 @@ func (x *Experiment) collect(o Options, s Selection) (*collection, error) {
 		return nil, errNoRows.New(strings.Join(s.orElse(x.Selection).Where, " "))
 	}
 	if !slices.ContainsFunc(c.rows, func(r *row) bool { return holdAll(view.base, r.point) }) {
-		return nil, errChoice.New("base", strconv.Quote(s.orElse(x.Selection).Base), "a value that a row of the table has")
+		return nil, wrongChoice("base", strconv.Quote(s.orElse(x.Selection).Base), "a value that a row of the table has")
 	}
 	return c, nil
 }

@@ -6,7 +6,7 @@
 //	go run ./paper-scripts/h3 all
 //	go run ./paper-scripts/h3 --timeout 60s --only bbuf,sbuf table4
 //
-// For each program it takes the first seed that fails. Times are the host's; counts
+// For each program it takes the first seed that fails. Times are processor times; counts
 // are repeatable.
 package main
 
@@ -193,7 +193,7 @@ func (s *subject) measureSubject(ctx context.Context, dir string, timeout time.D
 		return nil, err
 	}
 	defer r.recording.Close()
-	r.options = h3.Options{Now: time.Now, Timeout: max(timeout, time.Minute), Stdout: right, Symbolic: true}
+	r.options = h3.Options{Now: study.ProcessorClock, Timeout: max(timeout, time.Minute), Stdout: right, Symbolic: true}
 	if r.outcome, err = r.recording.Reproduce(ctx, r.options); err != nil {
 		return nil, err
 	}

@@ -43,7 +43,7 @@ var table2 = layout{
 		table.Column{Name: "shared pieces", Key: "shared", Number: true},
 		table.Column{Name: "events", Key: "events", Number: true},
 		table.Column{Name: "bits per instruction", Key: "bits", Number: true}),
-	notes:    []string{"Seconds are those of making the symbolic trace, on the host; bits are those of the branch trace."},
+	notes:    []string{"Seconds are the processor time of making the symbolic trace; bits are those of the branch trace."},
 	includes: func(s *subject) bool { return s.table2 != nil },
 	cells: func(_ context.Context, r *reproduction) ([]string, error) {
 		size, err := r.recording.Size()
@@ -69,7 +69,7 @@ var table4 = layout{
 		table.Column{Name: "heddle", Key: "heddle", Number: true},
 		table.Column{Name: "heddle, s", Key: "heddle_seconds", Number: true}),
 	notes: []string{
-		"Constraints of each encoding, and the host's seconds of solving them; -: not solved in time, or, of heddle's, more than two million. Of more than",
+		"Constraints of each encoding, and seconds of processor time of solving them; -: not solved in time, or, of heddle's, more than two million. Of more than",
 		"two million Z3 gets those of CLAP and H3 that it needs.",
 	},
 	includes: func(*subject) bool { return true },

@@ -30,5 +30,15 @@ func ProcessorTimeOf(do func() error) (time.Duration, error) {
 	return after - before, err
 }
 
+// ProcessorClock is the processor time of this process as a clock, for times that do not depend on what else the host
+// does.
+func ProcessorClock() time.Time {
+	spent, err := ProcessorTime()
+	if err != nil {
+		panic("bug: " + err.Error())
+	}
+	return time.Unix(0, 0).Add(spent)
+}
+
 // Seconds is a time as cells have it.
 func Seconds(d time.Duration) string { return fmt.Sprintf("%.3f", d.Seconds()) }

@@ -61,7 +61,11 @@ files make one plot; the parameter 'experiment' says which a result is of.`,
 				return errTogether.New("-o", "several plots")
 			}
 			for _, plot := range list {
-				if err := p.plot(all, o, plot, outputs, formats); err != nil {
+				err := p.plot(all, o, plot, outputs, formats)
+				if err != nil && plot.Name != "" { // of the file, which may have several
+					err = fmt.Errorf("plot %s: %w", plot.Name, err)
+				}
+				if err != nil {
 					return err
 				}
 			}

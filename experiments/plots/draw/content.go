@@ -397,7 +397,7 @@ func (pic *picture) addCells() {
 	}
 	share := func(v float64) float64 {
 		if high == low {
-			return 0.5
+			return middle
 		}
 		return (scale(v) - scale(low)) / (scale(high) - scale(low))
 	}
@@ -427,10 +427,17 @@ func (pic *picture) addCells() {
 	pic.noteAllMissing()
 }
 
+// middle is the place in the scale of colours of a value that all places have.
+const middle = 0.5
+
 // addScale explains the colours in the legend.
 func (pic *picture) addScale(low, high float64, scale func(float64) float64) {
 	pic.legend.Add(pic.Value.Title, areaThumbnail{color.White})
-	if low > high {
+	switch {
+	case low > high:
+		return
+	case low == high:
+		pic.legend.Add(shortNumber(low), areaThumbnail{colourOf(middle)})
 		return
 	}
 	const steps = 4
@@ -441,9 +448,6 @@ func (pic *picture) addScale(low, high float64, scale func(float64) float64) {
 			v = low * math.Pow(high/low, share)
 		}
 		pic.legend.Add(shortNumber(v), areaThumbnail{colourOf(share)})
-		if low == high {
-			return
-		}
 	}
 }
 

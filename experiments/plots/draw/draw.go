@@ -77,6 +77,8 @@ const (
 	plotWidth  = 120 * vg.Millimeter
 	plotHeight = 80 * vg.Millimeter
 	barSize    = 4 * vg.Millimeter
+	leastBar   = 1.5 * vg.Millimeter
+	barsWidth  = 220 * vg.Millimeter // from which on bars are narrower than barSize
 	boxSize    = 6 * vg.Millimeter
 	cellSize   = 13 * vg.Millimeter
 	edge       = 4 * vg.Millimeter
@@ -227,7 +229,8 @@ func (pic *picture) addContent() (width, height vg.Length) {
 	switch pic.Kind {
 	case plots.Bars:
 		pic.addBars()
-		return max(plotWidth, groups*(n+1)*barSize+20*vg.Millimeter), plotHeight
+		bar := min(barSize, max(leastBar, barsWidth/(groups*(n+1))))
+		return max(plotWidth, groups*(n+1)*bar+20*vg.Millimeter), plotHeight
 	case plots.Boxes:
 		pic.addBoxes()
 		return max(plotWidth, groups*(n+0.6)*boxSize+20*vg.Millimeter), plotHeight

@@ -328,3 +328,16 @@ func TestLogarithmicAxesAreHigh(t *testing.T) {
 		}
 	}
 }
+
+// TestScaleOfOneValue: the colour of a value that all places have is that of the legend.
+func TestScaleOfOneValue(t *testing.T) {
+	p := plots.Plot{Kind: plots.Heatmap, Categories: []string{"1"}, Rows: []string{"rr"}, Series: []plots.Series{{Name: "rr", Points: []plots.Point{{Y: number(7)}}}}}
+	var svg bytes.Buffer
+	if err := Write(&svg, p, "svg"); err != nil {
+		t.Fatal(err)
+	}
+	r, g, b, _ := colourOf(middle).RGBA()
+	if colour := fmt.Sprintf("fill:#%02X%02X%02X", r>>8, g>>8, b>>8); strings.Count(svg.String(), colour) != 2 {
+		t.Errorf("%s is not in the cell and the legend:\n%s", colour, svg.String())
+	}
+}

@@ -57,7 +57,7 @@ var (
 		"Bytes of the file were changed, by the disk or by another program that wrote to the table: the row does not have its checksum.",
 		"Run `heddle experiment run` with the same file: it carries out the damaged runs again. Do not change the tables of a store by other means.")
 	errMissing = errs.Define("store-missing",
-		"there is no result store {file}",
+		"there is no result store {file}; heddle experiment run makes it",
 		"No run of the experiment has been stored yet, or the store is elsewhere.",
 		"Run the experiment first with `heddle experiment run`, or name the store with --store.")
 )
