@@ -99,14 +99,8 @@ func Make(ctx context.Context, path string, o Options) (*Schedule, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, x := range []struct {
-		kind    trace.Kind
-		needed  bool
-		missing string
-	}{{trace.Sync, true, "synchronization operations"}, {trace.Memory, !o.SyncOnly, "memory accesses"}} {
-		if x.needed && !r.Has(x.kind) {
-			return nil, errLacks.New(path, x.missing)
-		}
+	if err := checkRecorded(r, path, !o.SyncOnly); err != nil {
+		return nil, err
 	}
 	if o.Every {
 		o.Prune = hybrid.PruneNone
@@ -124,6 +118,21 @@ func Make(ctx context.Context, path string, o Options) (*Schedule, error) {
 	bases := hybrid.CountsAfterOperations(made.Schedule, made.Marks)
 	made.Schedule.Constraints = append(made.Schedule.Constraints, order.EndConstraints(bases)...)
 	return made, locatePoints(ctx, path, made.Schedule, bases, order)
+}
+
+// checkRecorded refuses a trace in which operations, or accesses that are needed, were not recorded.
+func checkRecorded(r *trace.Reader, path string, accesses bool) error {
+	recorded, err := r.Recorded(trace.Sync)
+	if err != nil || !recorded {
+		return cmp.Or(err, errLacks.New(path, "synchronization operations"))
+	}
+	if !accesses {
+		return nil
+	}
+	if recorded, err = r.Recorded(trace.Memory); err != nil || !recorded {
+		return cmp.Or(err, errLacks.New(path, "memory accesses"))
+	}
+	return nil
 }
 
 // schedulableConfig is the configuration of a recorded run. It fails if no schedule can be

@@ -102,6 +102,20 @@ func TestSyncOnly(t *testing.T) {
 	}
 }
 
+// TestNoOperations: a run that ends before its first operation was recorded with operations.
+func TestNoOperations(t *testing.T) {
+	c := config("/bin/true")
+	c.MaxInstructions = 500
+	o, err := peregrine.OpenOrdered(record(t, c, true))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer o.Close()
+	if len(o.Marks) > 0 {
+		t.Errorf("%d operations", len(o.Marks))
+	}
+}
+
 // TestProcesses: schedules order processes, too. Memory that was copied by a fork is not shared:
 // constraints are only on memory that the children share.
 func TestProcesses(t *testing.T) {

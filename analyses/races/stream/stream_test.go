@@ -97,6 +97,26 @@ func TestMissingStreams(t *testing.T) {
 	}
 }
 
+// TestNoOperations: a run that ends before its first operation is examined, if operations were recorded.
+func TestNoOperations(t *testing.T) {
+	for _, sync := range []*machine.SyncRecord{{Heap: true}, nil} {
+		var to bytes.Buffer
+		c := machine.DefaultConfig()
+		c.Args, c.Dir, c.MaxInstructions = []string{"/bin/true"}, "/", 500
+		c.Record = &machine.Record{To: &to, Sync: sync, Memory: &recorder.MemoryConfig{}}
+		if r, err := machine.Run(context.Background(), c); err != nil || r.Instructions != 500 {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		list, counts, err := through(to.Bytes(), stream.Options{})
+		switch {
+		case sync == nil && !isKind(err, "races-without-sync"):
+			t.Errorf("without --sync: %v", err)
+		case sync != nil && (err != nil || len(list) > 0 || counts.Syncs != 0 || counts.Accesses == 0 || counts.Cut):
+			t.Errorf("%d races, %+v, %v", len(list), counts, err)
+		}
+	}
+}
+
 // Invariant 3, and 1 as far as operations show it: the place of each is after the accesses before
 // it.
 func TestOrder(t *testing.T) {
