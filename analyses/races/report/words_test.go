@@ -103,6 +103,11 @@ func TestWords(t *testing.T) {
 		for _, c := range cases {
 			w := wordsRun{engine, 3, append([]string{bin}, c.args...)}
 			r := w.report(t, c.words)
+			// No process races with one that has ended before it begins: in few runs they all do.
+			for len(r.Races) == 0 && len(c.want) > 0 && w.seed < 10 {
+				w.seed++
+				r = w.report(t, c.words)
+			}
 			if got := racingVariables(r); !slices.Equal(got, c.want) {
 				t.Errorf("engine %s, %v, %s: races at %v, want %v", engine, c.args, c.words, got, c.want)
 			}
@@ -267,8 +272,13 @@ func TestOpenMP(t *testing.T) {
 		name string
 		want []string
 	}{
-		{"worksharing", nil}, {"exclusion", nil}, {"tasks", nil}, {"dependences", nil},
-		{"unguarded", []string{"total"}}, {"nowait", []string{"items"}}, {"untied", []string{"total"}},
+		{"worksharing", nil},
+		{"exclusion", nil},
+		{"tasks", nil},
+		{"dependences", nil},
+		{"unguarded", []string{"total"}},
+		{"nowait", []string{"items"}},
+		{"untied", []string{"total"}},
 	} {
 		var found []string
 		for seed := range uint64(4) {
