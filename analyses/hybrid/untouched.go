@@ -5,7 +5,7 @@ import (
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
-// untouchedPages are the pages of addresses at which nobody has stored yet. All of them lead to page 0,
+// untouchedPages are the pages of addresses at which no thread has stored yet. All of them lead to page 0,
 // the page of zeros. Accesses are to a page of the address's own, whose accesses move to the page that
 // the first store makes.
 type untouchedPages struct {

@@ -65,7 +65,7 @@ struct races_space *races_new_space(uint64_t id) {
   return s;
 }
 
-// All memory that nobody has stored to yet leads to page 0, the page of zeros. Accesses are to a page of the
+// All memory that no thread has stored to yet leads to page 0, the page of zeros. Accesses are to a page of the
 // address's own: others than threads of the process, at that address, are not meant.
 #define UNTOUCHED ((uint64_t)1 << 51)
 #define UNTOUCHED_BITS 36u
@@ -84,7 +84,7 @@ static void forget_untouched(struct races_follower *f, uint64_t page) {
   races_forget(f->detector, page << PAGE_SHIFT, (page << PAGE_SHIFT) + PAGE_BYTES);
 }
 
-// Somebody stores to the page of zeros, and gets a page for it: the accesses were to that one.
+// A thread stores to the page of zeros, and gets a page for it: the accesses were to that one.
 static void touch_page(struct races_follower *f, uint64_t page, uint64_t before) {
   const struct races_page *p = races_known_page(f->detector, page);
   if (f->runner && !(p && p->shadow))

@@ -102,7 +102,7 @@ func TestSyncOnly(t *testing.T) {
 	}
 }
 
-// TestUntouchedMemory: a load of memory that nobody has stored to keeps its order with a later store.
+// TestUntouchedMemory: a load of memory that no thread has stored to keeps its order with a later store.
 func TestUntouchedMemory(t *testing.T) {
 	bin := gcctest.C(t, `
 #include <pthread.h>

@@ -117,7 +117,7 @@ func TestNoOperations(t *testing.T) {
 	}
 }
 
-// TestUntouchedMemory: a load of memory that nobody has stored to races with a later store, although all such
+// TestUntouchedMemory: a load of memory that no thread has stored to races with a later store, although all such
 // memory leads to the page of zeros before; and blocks at different addresses do not race for that.
 func TestUntouchedMemory(t *testing.T) {
 	bin := gcctest.C(t, `
