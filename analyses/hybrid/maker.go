@@ -44,6 +44,7 @@ type ConstraintFinder struct {
 	marks        []Mark
 	prune        Prune
 	detector     *races.Detector
+	untouched    untouchedPages
 	subsumer     *Subsumer
 	reducer      Reducer
 	threads      []*finderThread
@@ -90,7 +91,7 @@ const (
 func NewConstraintFinder(s *event.Schedule, marks []Mark, process func(thread int) int, prune Prune, every bool) *ConstraintFinder {
 	m := &ConstraintFinder{
 		s: s, marks: marks, prune: prune, subsumer: NewSubsumer(), positions: make([][]int, len(s.Threads)),
-		threads: make([]*finderThread, len(s.Threads)), all: every,
+		threads: make([]*finderThread, len(s.Threads)), all: every, untouched: newUntouchedPages(),
 	}
 	order := races.ScheduleRelative
 	if every {
@@ -189,20 +190,17 @@ func (m *ConstraintFinder) AddMemory(n int, e *event.Memory) {
 		m.addAccess(n, e)
 	case event.KernelStore:
 		if e.Data != nil {
-			m.noteInside(m.threads[n], physicalAddress(e), e.Length, true)
+			m.noteInside(m.threads[n], m.physicalAddress(n, e), e.Length, true)
 		}
 	case event.KernelLoad:
-		m.noteInside(m.threads[n], physicalAddress(e), e.Length, false)
+		m.noteInside(m.threads[n], m.physicalAddress(n, e), e.Length, false)
 	case event.Content:
+		m.untouched.appear(e.Page)
 		m.detector.Forget(e.Page<<pageShift, (e.Page+1)<<pageShift)
 	case event.Copy:
 		m.detector.CopyPage(e.Page, e.From, m.threads[n].process)
 	}
 }
-
-// physicalAddress is where memory is accessed: pages have one number, however many processes
-// they are shared by, at whatever addresses.
-func physicalAddress(e *event.Memory) uint64 { return e.Page<<pageShift | uint64(e.Addr)&(pageSize-1) }
 
 // addAccess takes a load or store.
 func (m *ConstraintFinder) addAccess(n int, e *event.Memory) {
@@ -212,11 +210,11 @@ func (m *ConstraintFinder) addAccess(n int, e *event.Memory) {
 	}
 	m.allocate.notePage(t.process, e)
 	a := races.Access{
-		Thread: n, Addr: physicalAddress(e), Size: int(e.Size), Write: e.Kind == event.Store, PC: e.PC, Branches: e.Branches - t.base,
+		Thread: n, Addr: m.physicalAddress(n, e), Size: int(e.Size), Write: e.Kind == event.Store, PC: e.PC, Branches: e.Branches - t.base,
 		Part: e.Part, Parts: e.Parts,
 	}
 	if first := int(pageSize - a.Addr%pageSize); first < a.Size {
-		a.First, a.Rest = first, e.Next<<pageShift
+		a.First, a.Rest = first, m.untouched.physical(m.detector, t.process, uint64(e.Addr)+uint64(first), e.Next)
 	}
 	if t.inside {
 		first := uint64(a.Size)

@@ -58,10 +58,38 @@ void races_free_runner(struct races_runner *r) {
 
 // ---- addresses ----------------------------------------------------------------------------
 
-struct races_space *races_new_space(void) {
+struct races_space *races_new_space(uint64_t id) {
   struct races_space *s = calloc(1, sizeof *s);
   if (!s) abort();
+  s->id = id;
   return s;
+}
+
+// All memory that no thread has stored to yet leads to page 0, the page of zeros. Accesses are to a page of the
+// address's own: others than threads of the process, at that address, are not meant.
+#define UNTOUCHED ((uint64_t)1 << 51)
+#define UNTOUCHED_BITS 36u
+#define UNTOUCHED_SPACES (((uint64_t)1 << (51 - UNTOUCHED_BITS)) - 1)
+
+// Returns the number of the page for accesses to a page of addresses that leads to a page.
+static uint64_t accessed_page(const struct races_space *s, uint64_t number, uint64_t page) {
+  if (page) return page;
+  return UNTOUCHED | (s->id & UNTOUCHED_SPACES) << UNTOUCHED_BITS | (number & (((uint64_t)1 << UNTOUCHED_BITS) - 1));
+}
+
+static bool is_untouched(uint64_t page) { return page & UNTOUCHED; }
+
+// Forgets the accesses to a page of addresses that leads to the page of zeros.
+static void forget_untouched(struct races_follower *f, uint64_t page) {
+  races_forget(f->detector, page << PAGE_SHIFT, (page << PAGE_SHIFT) + PAGE_BYTES);
+}
+
+// A thread stores to the page of zeros, and gets a page for it: the accesses were to that one.
+static void touch_page(struct races_follower *f, uint64_t page, uint64_t before) {
+  const struct races_page *p = races_known_page(f->detector, page);
+  if (f->runner && !(p && p->shadow))
+    races_copy_page(f->detector, page, before, f->detector->threads[f->runner->number].process);
+  forget_untouched(f, before);
 }
 
 // Sets a list of code.
@@ -119,21 +147,30 @@ static void note_change(struct races_follower *f) {
 void races_note_page(struct races_follower *f, struct races_space *s, uint64_t number, uint64_t page) {
   uint64_t before;
   bool known = races_space_page(s, number, &before);
-  if (!known || before != page) races_table_set(&s->pages, number, page);
-  if (known && before != page) note_change(f);
+  if (known && before == page) return;
+  races_table_set(&s->pages, number, page);
+  if (!known) return;
+  if (is_untouched(before)) touch_page(f, page, before);
+  note_change(f);
 }
 
 // Forgets where the pages [from, to) of addresses lead.
 void races_drop_pages(struct races_follower *f, struct races_space *s, uint64_t from, uint64_t to) {
+  uint64_t page;
   note_change(f);
   if (to - from <= s->pages.n) {
-    for (; from < to; from++) races_table_remove(&s->pages, from);
+    for (; from < to; from++) {
+      if (races_space_page(s, from, &page) && is_untouched(page)) forget_untouched(f, page);
+      races_table_remove(&s->pages, from);
+    }
     return;
   }
   struct races_table kept = {0};
   for (size_t i = 0; i < s->pages.room; i++) {
     uint64_t number = s->pages.keys[i] - 1;
-    if (s->pages.keys[i] && !(number >= from && number < to)) races_table_set(&kept, number, s->pages.values[i]);
+    if (!s->pages.keys[i]) continue;
+    if (!(number >= from && number < to)) races_table_set(&kept, number, s->pages.values[i]);
+    else if (is_untouched(s->pages.values[i])) forget_untouched(f, s->pages.values[i]);
   }
   races_table_clear(&s->pages);
   s->pages = kept;
@@ -156,13 +193,15 @@ static void note_mapping(struct races_follower *f, uint64_t number, uint64_t pag
   uint64_t before;
   races_table_set(&f->mapped, number, page);
   if (!f->runner) note_change(f);
-  else if (races_space_page(f->runner->space, number, &before)) races_note_page(f, f->runner->space, number, page);
+  else if (races_space_page(f->runner->space, number, &before))
+    races_note_page(f, f->runner->space, number, accessed_page(f->runner->space, number, page));
 }
 
-// Finds the page of an address, page 0 if the log has none.
+// Finds the page of an address for the runner. One that the log does not have counts as the page of zeros.
 static struct races_page *page_of(struct races_follower *f, uint64_t number) {
-  uint64_t page;
-  return races_page_at(f->detector, races_table_get(&f->mapped, number, &page) ? page : 0);
+  uint64_t page = 0;
+  races_table_get(&f->mapped, number, &page);
+  return races_page_at(f->detector, accessed_page(f->runner->space, number, page));
 }
 
 static __attribute__((noinline)) struct races_near *find_near(struct races_follower *f, uint64_t number) {
@@ -492,9 +531,10 @@ static void take_kernel_access(struct races_follower *f, const struct heddle_mem
     f->skipped++;
     return;
   }
-  races_note_page(f, r->space, e->addr >> PAGE_SHIFT, e->pc);
+  uint64_t number = e->addr >> PAGE_SHIFT, page = accessed_page(r->space, number, e->pc);
+  races_note_page(f, r->space, number, page);
   f->access = (struct races_access){
-      .thread = r->number, .addr = (e->pc << PAGE_SHIFT) + e->addr % PAGE_BYTES, .size = e->branches, .write = write,
+      .thread = r->number, .addr = (page << PAGE_SHIFT) + e->addr % PAGE_BYTES, .size = e->branches, .write = write,
       .other = true, .branches = f->branches, .stack = r->node};
   races_send(f, e->addr);
 }

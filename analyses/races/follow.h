@@ -30,6 +30,7 @@ struct races_code_list {
 
 // The addresses of a process: the pages to which they were last seen to lead.
 struct races_space {
+  uint64_t id;
   struct races_table pages;
   struct races_code_list atomic;  // whose accesses are atomic ones, whatever the instruction
   struct races_code_list locking;  // whose atomic instructions access synchronization words
@@ -117,7 +118,7 @@ struct races_runner *races_new_runner(uint32_t number, struct races_space *space
 void races_free_runner(struct races_runner *r);
 void races_end_calls(struct races_runner *r);
 
-struct races_space *races_new_space(void);
+struct races_space *races_new_space(uint64_t id);
 void races_set_code(struct races_code_list *list, const struct races_code *code, size_t n);
 void races_free_space(struct races_space *s);
 bool races_space_page(const struct races_space *s, uint64_t number, uint64_t *page);

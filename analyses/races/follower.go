@@ -127,7 +127,7 @@ func (f *Follower) Skipped() uint64 { return uint64(f.c.skipped) }
 
 // NewSpace makes the addresses of a new process.
 func (f *Follower) NewSpace() *Space {
-	s := &Space{C.races_new_space()}
+	s := &Space{C.races_new_space(C.uint64_t(len(f.spaces)))}
 	f.spaces = append(f.spaces, s)
 	return s
 }

@@ -20,12 +20,13 @@ var errNotRepeated = errs.Define("analysis-replay-failed",
 	"An analysis of a trace without the events that it needs replays the run and records them. The replay was interrupted, or it was not the recorded run.",
 	"Record the run with these events: with heddle record --races for races, with heddle record --pt for reproduce.")
 
-// lacks reports whether a trace has no stream of a kind, although its run can be replayed.
+// lacks reports whether the events of a kind were not recorded in a trace, although its run can be replayed.
 func lacks(path string, kind trace.Kind) (bool, error) {
 	missing := false
 	err := command.WithTrace(path, func(r *trace.Reader) error {
-		missing = !r.Has(kind) && r.Has(trace.Decisions)
-		return nil
+		recorded, err := r.Recorded(kind)
+		missing = !recorded && r.Has(trace.Decisions)
+		return err
 	})
 	return missing, err
 }

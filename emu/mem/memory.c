@@ -390,7 +390,7 @@ static enum heddle_walk copy_page(struct heddle_space *s, uint64_t va, bool stop
     if (page == HEDDLE_NO_PAGE) return HEDDLE_WALK_NO_MEMORY;
     if (old != HEDDLE_ZERO_PAGE) {
       memcpy(heddle_ram_bytes(ram, page), heddle_ram_bytes(ram, old), HEDDLE_PAGE_SIZE);
-      if (ram->observer) ram->observer->copied(ram->observed_by, page, old);
+      if (ram->observer) ram->observer->copied(ram->observed_by, s, page, old);
     }
     *e = (page << HEDDLE_PAGE_SHIFT) | (*e & (HEDDLE_PAGE_SIZE - 1));
     if (*e & HEDDLE_PTE_EXEC) note_code(s, page);

@@ -89,7 +89,8 @@ struct heddle_space;
 // private pages. The first argument of each is the observer.
 struct heddle_observer {
   void (*allocated)(void *observer, uint64_t page);
-  void (*copied)(void *observer, uint64_t page, uint64_t from);
+  // The space has the page from now on in place of the one that it is a copy of, which other spaces may have.
+  void (*copied)(void *observer, const struct heddle_space *s, uint64_t page, uint64_t from);
   // The kernel has read or written n bytes at va, all in one page.
   void (*read)(void *observer, uint64_t page, uint64_t va, size_t n);
   void (*written)(void *observer, uint64_t page, uint64_t va, const void *bytes, size_t n);

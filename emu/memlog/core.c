@@ -154,7 +154,8 @@ static void changed(void *observer, uint64_t page) { forget_content(observer, pa
 // A page that is allocated has no translations.
 static void allocated(void *observer, uint64_t page) { ((struct heddle_mem_core *)observer)->known[page] = 0; }
 
-static void copied(void *observer, uint64_t page, uint64_t from) {
+static void copied(void *observer, const struct heddle_space *s, uint64_t page, uint64_t from) {
+  (void)s;
   struct heddle_mem_core *log = observer;
   if (log->known[from] != log->generation) return;
   log->known[page] = log->generation;

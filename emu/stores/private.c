@@ -490,13 +490,23 @@ static void page_allocated(void *observer, uint64_t page) {
   p->state[page] = p->first_copy[page] = 0;
 }
 
-// A space has replaced a page by a copy of it.
-static void page_copied(void *observer, uint64_t to, uint64_t from) {
+// A space has replaced a page by a copy of it. The stores that wait for the page in the space's cores
+// are now for the copy; those of another process stay with the page.
+static void page_copied(void *observer, const struct heddle_space *s, uint64_t to, uint64_t from) {
   struct heddle_private_pages *p = observer;
   p->state[to] = p->state[from];
-  p->first_copy[to] = p->first_copy[from];
-  p->first_copy[from] = 0;
-  for (uint32_t i = p->first_copy[to]; i; i = p->copies[i].next) p->copies[i].shared = (uint32_t)to;
+  uint32_t *kept = &p->first_copy[from], *moved = &p->first_copy[to];
+  for (uint32_t i = p->first_copy[from]; i; i = p->copies[i].next) {
+    if (p->cores[p->copies[i].core].space == s) {
+      p->copies[i].shared = (uint32_t)to;
+      *moved = i;
+      moved = &p->copies[i].next;
+    } else {
+      *kept = i;
+      kept = &p->copies[i].next;
+    }
+  }
+  *kept = *moved = 0;
 }
 
 // The stopped engine or the kernel is about to access va, whose entry is *pte. The kernel sees the

@@ -304,6 +304,38 @@ func testSpacesTakeWhatWaits(t *testing.T, e engine) {
 	v.expectWaiting(0)
 }
 
+// TestForksKeepWhatWaits: when one of two processes gets its own copy of a page, stores that wait in the other reach
+// that one's page alone.
+func TestForksKeepWhatWaits(t *testing.T) { onEngines(t, testForksKeepWhatWaits) }
+
+func testForksKeepWhatWaits(t *testing.T, e engine) {
+	for _, views := range []bool{false, true} {
+		v := newPrivateBench(t, e, map[string]string{"touch": touchAll, "store": "mov byte ptr [0x600000], 1", "load": "mov eax, [0x600000]"})
+		v.sharePages()
+		if _, fault := v.Space.WriteAt([]byte{0, 9}, dataBase); fault != arch.NoFault { // the page is not the page of zeros
+			t.Fatal(fault)
+		}
+		if views {
+			v.private.UseViews()
+			v.private.View(1, 11, v.Space)
+		}
+		v.runSnippet(1, "store")
+		child := v.Space.Clone()
+		defer child.Release()
+		if _, fault := child.WriteAt([]byte{2}, dataBase+1); fault != arch.NoFault {
+			t.Fatal(fault)
+		}
+		v.expectWaiting(0, 1)
+		v.expectValue("its own store", v.runSnippet(1, "load"), 0x901)
+		v.private.Drain(1)
+		v.expectValue("the parent", v.runSnippet(2, "load"), 0x901)
+		var b [2]byte
+		if _, fault := child.ReadAt(b[:], dataBase); fault != arch.NoFault || b != [2]byte{0, 2} {
+			t.Errorf("the child: % x, %v", b, fault)
+		}
+	}
+}
+
 func TestViewsAreAlone(t *testing.T) { onEngines(t, testViewsAreAlone) }
 
 func testViewsAreAlone(t *testing.T, e engine) {

@@ -8,8 +8,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// viewModel is memory with views, as docs/dmt.md defines them: brute force, with a copy of all bytes.
+// viewModel is the memory of a process with views, as docs/dmt.md defines them: brute force, with a copy of all bytes.
 type viewModel struct {
+	space  *mem.Space
 	shared [4 * arch.PageSize]byte
 	views  map[int]*viewCopy
 }
@@ -34,16 +35,19 @@ func (m *viewModel) commit(thread int) {
 }
 
 // TestViews: random threads load and store with and without views, which begin, are committed and
-// discarded in any order; the kernel stores in between; and the machine returns to an earlier state.
-// All loads return what they do in the model.
+// discarded in any order; the kernel stores in between; the machine returns to an earlier state; and
+// the process forks, with threads of the parent and of the child. All loads return what they do in the model.
 func TestViews(t *testing.T) {
 	onEngines(t, func(t *testing.T, e engine) {
 		rapid.Check(t, func(r *rapid.T) {
 			v := newPrivateBench(t, e, map[string]string{"store": "mov [rbx], al", "load": "movzx eax, byte ptr [rbx]", "rep": "mov rdi, rbx\nmov ecx, 8\nrep stosb"})
 			v.private.UseViews()
-			m := &viewModel{views: map[int]*viewCopy{}}
+			parent := &viewModel{space: v.Space, views: map[int]*viewCopy{}}
+			child := parent
+			process := func(thread int) *viewModel { return []*viewModel{parent, child}[thread%2] }
 			run := func(thread int, name string, at int, value byte) byte {
-				v.CPU.Load(v.ctx[thread], v.Space)
+				m := process(thread)
+				v.CPU.Load(v.ctx[thread], m.space)
 				v.ChangeRegs(func(r *arch.Regs) {
 					r.RIP, r.RFLAGS = uint64(v.at[name]), 0x202
 					r.GPR[arch.RBX], r.GPR[arch.RAX] = uint64(dataBase)+uint64(at), uint64(value)
@@ -64,7 +68,8 @@ func TestViews(t *testing.T) {
 				core := arch.CoreID(1 + 7*thread)
 				at := rapid.IntRange(0, 3).Draw(r, "page")*arch.PageSize + rapid.IntRange(0, 20).Draw(r, "byte")
 				value := rapid.Byte().Draw(r, "value")
-				switch rapid.IntRange(0, 6).Draw(r, "step") {
+				m := process(thread)
+				switch rapid.IntRange(0, 7).Draw(r, "step") {
 				case 0:
 					run(thread, "store", at, value)
 					m.memory(thread)[at] = value
@@ -79,7 +84,7 @@ func TestViews(t *testing.T) {
 					}
 				case 4:
 					if m.views[thread] == nil {
-						v.private.View(core, arch.ThreadID(10+thread), v.Space)
+						v.private.View(core, arch.ThreadID(10+thread), m.space)
 						m.views[thread] = &viewCopy{m.shared, m.shared}
 					} else if value%8 == 0 {
 						v.private.Discard(core)
@@ -89,14 +94,19 @@ func TestViews(t *testing.T) {
 						m.commit(thread)
 					}
 				case 5:
-					if _, fault := v.Space.WriteAt([]byte{value}, dataBase+arch.Addr(at)); fault != arch.NoFault {
+					if _, fault := m.space.WriteAt([]byte{value}, dataBase+arch.Addr(at)); fault != arch.NoFault {
 						r.Fatal(fault)
 					}
 					m.shared[at] = value
 				case 6:
 					saved := v.private.Save()
-					saved.Load(func(arch.ThreadID) *mem.Space { return v.Space })
+					saved.Load(func(t arch.ThreadID) *mem.Space { return process(int(t) - 10).space })
 					saved.Release()
+				case 7:
+					if child == parent && m.views[1] == nil && m.views[3] == nil {
+						child = &viewModel{parent.space.Clone(), parent.shared, map[int]*viewCopy{}}
+						defer child.space.Release()
+					}
 				}
 			}
 		})

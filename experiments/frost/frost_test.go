@@ -123,6 +123,22 @@ func TestNameRaces(t *testing.T) {
 	}
 }
 
+// TestNoOperations: a run that ends before its first operation has no races to name.
+func TestNoOperations(t *testing.T) {
+	o := options()
+	o.DetectOnly = true
+	c := configuration(sched.Options{}, 1, "/bin/true")
+	c.MaxInstructions = 500
+	r, err := frost.Run(t.Context(), c, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	named, err := frost.AllRaces(t.Context(), c, r)
+	if err != nil || len(named.Races) > 0 || named.Counts.Accesses == 0 {
+		t.Errorf("%+v, %v", named, err)
+	}
+}
+
 // names reports whether a race was found between two lines that the description of a
 // program has.
 func names(p suite.Program, found *racereport.Report) bool {

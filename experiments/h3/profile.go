@@ -1,6 +1,7 @@
 package h3
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -97,13 +98,14 @@ func readProfile(file string, args []string) (*Profile, error) {
 	if err == nil {
 		err = json.Unmarshal(text, &run)
 	}
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, err
-	case len(run.Args) == 0 || run.Args[0] != args[0]:
+	}
+	if len(run.Args) == 0 || run.Args[0] != args[0] {
 		return nil, errProfileOther.New(file, strings.Join(run.Args, " "), args[0])
-	case !accesses.Are(r):
-		return nil, errProfileMemory.New(file)
+	}
+	if recorded, err := accesses.Are(r); err != nil || !recorded {
+		return nil, cmp.Or(err, errProfileMemory.New(file))
 	}
 	return buildProfile(r, file)
 }

@@ -100,11 +100,8 @@ func Make(ctx context.Context, path string, o Options) (*Schedule, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch {
-	case !r.Has(trace.Sync):
-		return nil, errLacks.New(path, "synchronization operations")
-	case !o.SyncOnly && !accesses.Are(r):
-		return nil, errLacks.New(path, "memory accesses")
+	if err := checkRecorded(r, path, !o.SyncOnly); err != nil {
+		return nil, err
 	}
 	if o.Every {
 		o.Prune = hybrid.PruneNone
@@ -122,6 +119,21 @@ func Make(ctx context.Context, path string, o Options) (*Schedule, error) {
 	bases := hybrid.CountsAfterOperations(made.Schedule, made.Marks)
 	made.Schedule.Constraints = append(made.Schedule.Constraints, order.EndConstraints(bases)...)
 	return made, locatePoints(ctx, path, made.Schedule, bases, order)
+}
+
+// checkRecorded refuses a trace in which operations, or accesses that are needed, were not recorded.
+func checkRecorded(r *trace.Reader, path string, withAccesses bool) error {
+	recorded, err := r.Recorded(trace.Sync)
+	if err != nil || !recorded {
+		return cmp.Or(err, errLacks.New(path, "synchronization operations"))
+	}
+	if !withAccesses {
+		return nil
+	}
+	if recorded, err = accesses.Are(r); err != nil || !recorded {
+		return cmp.Or(err, errLacks.New(path, "memory accesses"))
+	}
+	return nil
 }
 
 // schedulableConfig is the configuration of a recorded run. It fails if no schedule can be

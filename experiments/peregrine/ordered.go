@@ -39,12 +39,10 @@ func OpenOrdered(path string) (o *Ordered, err error) {
 			r.Close()
 		}
 	}()
-	switch {
-	case !r.Has(trace.Sync):
-		return nil, errLacks.New(path, "synchronization operations")
-	case !accesses.Are(r):
-		return nil, errLacks.New(path, "memory accesses")
-	case !hadSerialAllocators(c):
+	if err := checkRecorded(r, path, true); err != nil {
+		return nil, err
+	}
+	if !hadSerialAllocators(c) {
 		return nil, errLacks.New(path, "operations that happened one at a time, as heddle schedule record has them")
 	}
 	o = &Ordered{Schedule: &Schedule{}, path: path, r: r}

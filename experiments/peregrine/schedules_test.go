@@ -102,6 +102,63 @@ func TestSyncOnly(t *testing.T) {
 	}
 }
 
+// TestUntouchedMemory: a load of memory that no thread has stored to keeps its order with a later store.
+func TestUntouchedMemory(t *testing.T) {
+	bin := gcctest.C(t, `
+#include <pthread.h>
+#include <stdio.h>
+static int untouched[1 << 20];
+static void *load(void *arg) { return (void *)(long)*(volatile int *)&untouched[500000]; }
+static void *store(void *arg) { *(volatile int *)&untouched[500000] = 1; return arg; }
+int main(void) {
+	pthread_t a, b;
+	void *loaded;
+	pthread_create(&a, 0, load, 0);
+	pthread_create(&b, 0, store, 0);
+	pthread_join(a, &loaded);
+	pthread_join(b, 0);
+	printf("%ld\n", (long)loaded);
+	return 0;
+}`, "-O1")
+	outputs := map[string]bool{}
+	for seed := range uint64(4) {
+		c := config(bin)
+		c.Seed = seed
+		m, err := peregrine.Make(t.Context(), record(t, c, true), peregrine.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		first := ""
+		for _, c := range varied(config(bin), 6) {
+			r, out := enforced(t, c, m, enforce.Options{})
+			if first == "" {
+				first = out
+			}
+			if !r.Schedule.Followed || out != first {
+				t.Errorf("seed %d, cores %d: %q, not %q; %s", c.Seed, c.Cores, out, first, r.Message)
+			}
+		}
+		outputs[first] = true
+	}
+	if len(outputs) != 2 {
+		t.Errorf("the load was always on the same side of the store: %v", outputs)
+	}
+}
+
+// TestNoOperations: a run that ends before its first operation was recorded with operations.
+func TestNoOperations(t *testing.T) {
+	c := config("/bin/true")
+	c.MaxInstructions = 500
+	o, err := peregrine.OpenOrdered(record(t, c, true))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer o.Close()
+	if len(o.Marks) > 0 {
+		t.Errorf("%d operations", len(o.Marks))
+	}
+}
+
 // TestProcesses: schedules order processes, too. Memory that was copied by a fork is not shared:
 // constraints are only on memory that the children share.
 func TestProcesses(t *testing.T) {

@@ -56,6 +56,17 @@ type Record struct {
 	Stretch recorder.Stretch `json:"-"`
 }
 
+// kinds are the streams of events that are requested.
+func (r *Record) kinds() (list []trace.Kind) {
+	if r.Sync != nil {
+		list = append(list, trace.Sync)
+	}
+	if r.Memory != nil && !r.Memory.Repeated {
+		list = append(list, trace.Memory)
+	}
+	return list
+}
+
 // recording is the part of the machine's state that records and replays. The
 // zero value does neither.
 type recording struct {

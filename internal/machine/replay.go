@@ -96,6 +96,8 @@ type manifest struct {
 	Stdin           stdinText           `json:"stdin"`
 	Publish         []publish.Port      `json:"publish,omitempty"`
 	Requests        []uint16            `json:"requests,omitempty"`
+	// Recordings are the streams that were requested (trace.Reader.Recorded).
+	Recordings []trace.Kind `json:"recordings,omitempty"`
 	// Stretch is the part of the run of which events were recorded.
 	Stretch *recorder.Stretch `json:"stretch,omitempty"`
 	// Record has the recordings that number events, if it says that the accesses to memory are those of a replay.
@@ -135,6 +137,7 @@ func (m *Machine) describeRun() manifest {
 		Cores: c.Cores, Seed: c.Seed, Sched: c.Sched, Control: c.Control, Memory: c.Memory, Costs: c.Costs, RandomizeLayout: c.RandomizeLayout,
 		RootFS: jsontext.Text(c.RootFS), HostTimes: c.HostTimes, MaxMemory: c.MaxMemory, MaxInstructions: c.MaxInstructions,
 		UnknownENOSYS: c.UnknownENOSYS, Stdin: describeStdin(c.Stdin), Enforce: c.Enforce, Publish: c.Publish, Requests: c.Requests,
+		Recordings: c.Record.kinds(),
 	}
 	if s := &c.Record.Stretch; !s.IsWhole() {
 		out.Stretch = s

@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"encoding/json"
 	"io"
 	"iter"
 	"math"
@@ -143,6 +144,23 @@ func (r *Reader) readDocument(kind Kind) ([]byte, error) {
 
 // Manifest is the JSON text that Writer.Manifest wrote, or nil.
 func (r *Reader) Manifest() ([]byte, error) { return r.readDocument(ManifestK) }
+
+// Recorded reports whether the events of a kind were recorded: there is a stream of them, or the manifest lists it
+// among its "recordings", and the recorded part of the run has none.
+func (r *Reader) Recorded(kind Kind) (bool, error) {
+	if r.Has(kind) {
+		return true, nil
+	}
+	text, err := r.Manifest()
+	if err != nil || text == nil {
+		return false, err
+	}
+	var manifest struct {
+		Recordings []Kind `json:"recordings"`
+	}
+	err = json.Unmarshal(text, &manifest)
+	return slices.Contains(manifest.Recordings, kind), err
+}
 
 // Summary is the JSON text that Writer.Summary wrote, or nil if the recording
 // was cut.

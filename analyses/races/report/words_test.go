@@ -103,8 +103,8 @@ func TestWords(t *testing.T) {
 		for _, c := range cases {
 			w := wordsRun{engine, 3, append([]string{bin}, c.args...)}
 			r := w.report(t, c.words)
-			// Which seeds show a race depends on the host's C library and /etc/ld.so.cache.
-			for len(c.want) > 0 && len(r.Races) == 0 && w.seed < 20 {
+			// No process races with one that has ended before it begins: in few runs they all do.
+			for len(r.Races) == 0 && len(c.want) > 0 && w.seed < 10 {
 				w.seed++
 				r = w.report(t, c.words)
 			}

@@ -23,14 +23,21 @@ type Reader struct {
 	thread arch.ThreadID
 }
 
-// New prepares a Reader of a trace, which the caller closes. It fails if the trace lacks a stream that is
-// needed.
+// New prepares a Reader of a trace, which the caller closes. It fails if a stream that is needed was not
+// recorded. A run that ended before its first operation has none, and its accesses are read.
 func New(r *trace.Reader, o Options) (*Reader, error) {
-	switch {
-	case o.Accesses == nil && !r.Has(trace.Memory):
-		return nil, errNoMemory.New()
-	case !r.Has(trace.Sync):
-		return nil, errNoSync.New()
+	for _, needed := range []struct {
+		kind    trace.Kind
+		missing *errs.Kind
+	}{{trace.Memory, errNoMemory}, {trace.Sync, errNoSync}} {
+		if needed.kind == trace.Memory && o.Accesses != nil {
+			continue
+		}
+		if recorded, err := r.Recorded(needed.kind); err != nil {
+			return nil, errLost.Wrap(err)
+		} else if !recorded {
+			return nil, needed.missing.New()
+		}
 	}
 	x := &Reader{Run: newRun(o), trace: r, limit: ^uint64(0)}
 	if err := x.inspectTrace(); err != nil {

@@ -97,6 +97,77 @@ func TestMissingStreams(t *testing.T) {
 	}
 }
 
+// TestNoOperations: a run that ends before its first operation is examined, if operations were recorded.
+func TestNoOperations(t *testing.T) {
+	for _, sync := range []*machine.SyncRecord{{Heap: true}, nil} {
+		var to bytes.Buffer
+		c := machine.DefaultConfig()
+		c.Args, c.Dir, c.MaxInstructions = []string{"/bin/true"}, "/", 500
+		c.Record = &machine.Record{To: &to, Sync: sync, Memory: &recorder.MemoryConfig{}}
+		if r, err := machine.Run(context.Background(), c); err != nil || r.Instructions != 500 {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		list, counts, err := through(to.Bytes(), stream.Options{})
+		switch {
+		case sync == nil && !isKind(err, "races-without-sync"):
+			t.Errorf("without --sync: %v", err)
+		case sync != nil && (err != nil || len(list) > 0 || counts.Syncs != 0 || counts.Accesses == 0 || counts.Cut):
+			t.Errorf("%d races, %+v, %v", len(list), counts, err)
+		}
+	}
+}
+
+// TestUntouchedMemory: a load of memory that no thread has stored to races with a later store, although all such
+// memory leads to the page of zeros before; and blocks at different addresses do not race for that.
+func TestUntouchedMemory(t *testing.T) {
+	bin := gcctest.C(t, `
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+static int untouched[1 << 20];
+void *load(void *arg) { return (void *)(long)*(volatile int *)&untouched[500000]; }
+void *store(void *arg) { usleep(1000); *(volatile int *)&untouched[500000] = 1; return arg; }
+void *block(void *arg) {
+	for (int i = 0; i < 3; i++) {
+		volatile char *p = calloc(1, 1 << 22);
+		(void)p[1 << 20];
+		free((void *)p);
+	}
+	return arg;
+}
+int main(void) {
+	void *(*routine[])(void *) = {load, store, block, block};
+	pthread_t t[4];
+	for (int i = 0; i < 4; i++) pthread_create(&t[i], 0, routine[i], 0);
+	for (int i = 0; i < 4; i++) pthread_join(t[i], 0);
+	return 0;
+}`, "-O1", "-no-pie")
+	var to bytes.Buffer
+	what := everything()
+	what.To = &to
+	c := machine.DefaultConfig()
+	c.Args, c.Dir, c.Record = []string{bin}, filepath.Dir(bin), &what
+	if r, err := machine.Run(context.Background(), c); err != nil || r.ExitCode != 0 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	list, _, err := through(to.Bytes(), stream.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	symbols := gcctest.Symbols(t, bin)
+	in := func(name string, pc arch.Addr) bool { return uint64(pc)-symbols[name].Value < symbols[name].Size }
+	found := false
+	for _, r := range list {
+		found = found || in("load", r.First.PC) && in("store", r.Second.PC)
+		if in("block", r.First.PC) || in("block", r.Second.PC) {
+			t.Errorf("a race of the blocks: %+v", r)
+		}
+	}
+	if !found {
+		t.Errorf("no race of the load and the store in %+v", list)
+	}
+}
+
 // Invariant 3, and 1 as far as operations show it: the place of each is after the accesses before
 // it.
 func TestOrder(t *testing.T) {

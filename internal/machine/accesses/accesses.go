@@ -22,8 +22,13 @@ var errRepeat = errs.Define("accesses-of-another-run",
 	"The trace has what repeats the run, and the accesses to memory are those of a replay. It ended otherwise than the recorded run.",
 	"Restore the folders and symbolic links that the run used, use the heddle that recorded it, or record again with heddle record --memory=stored.")
 
-// Are reports whether the accesses of a trace can be read.
-func Are(r *trace.Reader) bool { return r.Has(trace.Memory) || AreRepeated(r) }
+// Are reports whether the accesses of a trace were recorded: they are in it, or those of a replay.
+func Are(r *trace.Reader) (bool, error) {
+	if AreRepeated(r) {
+		return true, nil
+	}
+	return r.Recorded(trace.Memory)
+}
 
 // AreRepeated reports whether the accesses of a trace are those of a replay.
 func AreRepeated(r *trace.Reader) bool {
