@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"runtime"
-	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -106,9 +105,6 @@ func (f *Flags) define(flags *pflag.FlagSet) {
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "leave out progress on standard error")
 }
 
-// gcPercent is the heap's growth between collections of garbage: an exploration has little that lives long.
-const gcPercent = 800
-
 // check completes the flags and finds wrong ones.
 func (f *Flags) check() error {
 	o := &f.options
@@ -167,9 +163,6 @@ func (f *Flags) Run(ctx context.Context, c machine.Config, stdin io.Reader, stdo
 		f.options.Progress = func(executions, instructions int) {
 			print(fmt.Sprintf("executions: %d; events at %d instructions", executions, instructions))
 		}
-	}
-	if os.Getenv("GOGC") == "" {
-		defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
 	}
 	f.options.AddCores = !f.isSet("cores") && c.Cores == machine.DefaultConfig().Cores
 	c.Memory = storebuffer.Options{}
