@@ -102,6 +102,7 @@ func (f *Flags) define(flags *pflag.FlagSet) {
 	flags.IntVar(&f.options.Executions, "executions", 0, "end the exploration after `N` executions; 0: no limit")
 	flags.DurationVar(&f.options.Time, "time", 0, "end the exploration after `DURATION`, like 90s or 2h; where it ends depends on the host's speed; 0: no limit")
 	flags.StringVar(&f.expect, "expect", "", "`FILE` with the right output: a run that prints another one fails")
+	f.shared.AddNativeFlag(flags)
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "leave out progress on standard error")
 }
 
@@ -122,6 +123,9 @@ func (f *Flags) check() error {
 		return errValue.New("model", fmt.Sprintf("%q", f.model), strings.Join(memmodel.Names(), ", "))
 	}
 	if f.expect != "" {
+		if f.shared.Native {
+			return errValue.New("native", true, "left out where --expect is given")
+		}
 		var err error
 		if f.shared.Expect, err = os.ReadFile(f.expect); err != nil {
 			return errRead.Wrap(err, f.expect)
