@@ -50,7 +50,11 @@ func (s *search) runUndisturbed(ctx context.Context) (done bool, err error) {
 	s.report.Threads, s.digest = r.Threads, r.Digest
 	s.limits = limits{points: 1 << 62, instructions: hangFactor*r.Instructions + hangInstructions}
 	failure, failed := r.Failure(stderr.Bytes())
-	if r.Outcome == machine.OutcomeExit {
+	switch {
+	case r.Outcome != machine.OutcomeExit:
+	case isPanic(r.ExitCode, stderr.Bytes()):
+		s.report.Accepted = 0
+	default:
 		failure, failed = wrongOutput, s.outputs.isWrong(stdout.Bytes())
 	}
 	if failed {
