@@ -36,8 +36,8 @@ and at system calls. Which accesses these are is found by executions with a log.
 A run fails when a signal kills it, when it deadlocks, when it hangs (it has many times
 the instructions of other runs), when it exits with a status other than 0 that the
 first run did not have, when a thread ends that holds a mutex, or when its output is
-wrong: another one than --expect says, than all schedules without preemption print,
-or than all schedules under sc print. The first schedule that fails ends the search.
+wrong: another one than --expect says, than the program prints on the host (--native),
+than all schedules without preemption print, or than all schedules under sc print. The first schedule that fails ends the search.
 It is recorded, and reported when the replay of the recording has failed in the same
 way; a shorter schedule that fails in this way takes its place.
 
@@ -70,6 +70,9 @@ func (f *findFlags) check() error {
 		return command.ErrFlag.New(field, found, allowed)
 	}
 	if f.expect != "" {
+		if o.Native {
+			return command.ErrFlag.New("native", true, "left out where --expect is given")
+		}
 		var err error
 		if o.Expect, err = os.ReadFile(f.expect); err != nil {
 			return command.ErrReadFile.Wrap(command.Reason(err), f.expect)

@@ -16,6 +16,7 @@ import (
 	"os/signal"
 	"runtime"
 	"runtime/debug"
+	"runtime/metrics"
 	"slices"
 	"syscall"
 	"time"
@@ -58,20 +59,33 @@ func main() {
 	if os.Getenv("GOMAXPROCS") == "" && runtime.GOMAXPROCS(0) < 2 {
 		runtime.GOMAXPROCS(2)
 	}
-	delayFirstCollection()
+	delayCollections()
 	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, closed: stdfds.Closed()}
 	os.Exit(a.main(os.Args[1:]))
 }
 
-// delayFirstCollection has Go's garbage collector begin at 32 MiB and not at 4, unless the user has set
-// GOGC: until then a collection takes a short run more time than it is worth.
-func delayFirstCollection() {
-	if os.Getenv("GOGC") != "" {
-		return
+// leastHeap is the size of the heap at which Go's garbage collector begins, in bytes, where less than half of it is
+// used: a collection of a smaller heap takes more time than it is worth.
+const leastHeap = 32 << 20
+
+// delayCollections has the collector begin at leastHeap, unless the user has set GOGC.
+func delayCollections() {
+	if os.Getenv("GOGC") == "" {
+		setGrowth(0)
 	}
-	usual := debug.SetGCPercent(800)
+}
+
+// setGrowth sets the heap's growth up to the next collection, after which it is set again.
+func setGrowth(live uint64) {
+	// In per cent: Go's usual one, and the one with which its smallest heap, of 4 MiB, becomes leastHeap.
+	const usual, most = 100, 800
+	debug.SetGCPercent(int(min(most, max(usual, usual*leastHeap/max(live, 1)-usual))))
 	type mark struct{ _ [16]byte }
-	runtime.AddCleanup(&mark{}, func(percent int) { debug.SetGCPercent(percent) }, usual)
+	runtime.AddCleanup(&mark{}, func(struct{}) {
+		heap := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+		metrics.Read(heap)
+		setGrowth(heap[0].Value.Uint64())
+	}, struct{}{})
 }
 
 // Main runs the command line and returns heddle's exit status.

@@ -60,6 +60,8 @@ type Options struct {
 	Workers int
 	// Expect is the right standard output; nil: outputs are compared with each other (type outputs).
 	Expect []byte
+	// Native: the right output is that of the program on the host, where it runs twice before the search.
+	Native bool
 	// AnyOutput: no output is wrong.
 	AnyOutput bool
 	// HeapCheck has the program use an allocator under which overflows, uses of freed memory and double frees
@@ -88,23 +90,25 @@ const (
 
 // search is a search under way.
 type search struct {
-	config   machine.Config
-	options  Options
-	input    *sharedInput
-	points   decisionPoints
-	most     uint64 // points of a run, at most
-	length   uint64 // instructions of a run from the start of the schedules
-	limits   limits
-	profiler *stage
-	workers  []worker
-	outputs  outputs
-	mutexes  []arch.Addr       // that were found, in ascending order
-	drawn    [2]map[uint64]int // schedules of PCT2 and PCT3 for each number of points among which they draw
-	planner  planner
-	suspects []*schedule        // executions for points that failed: they are the next schedules
-	failures map[failureKey]int // places in the report's failures
-	report   Report
-	digest   string // of the undisturbed run
+	config      machine.Config
+	environment []string   // without what the search adds
+	native      *nativeRun // nil: there is none
+	options     Options
+	input       *sharedInput
+	points      decisionPoints
+	most        uint64 // points of a run, at most
+	length      uint64 // instructions of a run from the start of the schedules
+	limits      limits
+	profiler    *stage
+	workers     []worker
+	outputs     outputs
+	mutexes     []arch.Addr       // that were found, in ascending order
+	drawn       [2]map[uint64]int // schedules of PCT2 and PCT3 for each number of points among which they draw
+	planner     planner
+	suspects    []*schedule        // executions for points that failed: they are the next schedules
+	failures    map[failureKey]int // places in the report's failures
+	report      Report
+	digest      string // of the undisturbed run
 }
 
 // worker executes schedules, on one machine for each memory model.
@@ -140,7 +144,12 @@ func newSearch(c machine.Config, stdin io.Reader, o Options) (*search, error) {
 	if err := allowsSearch(&c); err != nil {
 		return nil, err
 	}
-	s := &search{config: c, options: o, outputs: outputs{expect: o.Expect, any: o.AnyOutput}, failures: map[failureKey]int{}}
+	if o.Native {
+		if err := allowsNative(&c); err != nil {
+			return nil, err
+		}
+	}
+	s := &search{config: c, environment: c.Env, options: o, outputs: outputs{expect: o.Expect, any: o.AnyOutput}, failures: map[failureKey]int{}}
 	s.config.Env = append(slices.Clone(c.Env), bindNow)
 	if o.HeapCheck {
 		library, err := heapcheck.Library()

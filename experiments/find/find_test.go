@@ -175,13 +175,51 @@ func TestLeakedLock(t *testing.T) {
 	}
 }
 
-// A sleep of 50 microseconds may end before another thread has executed a few instructions.
+// A sleep of 50 microseconds may end before another thread has executed a few instructions, and so may one of a second.
 func TestSleepIsNoOrder(t *testing.T) {
-	r := searchSome(t, gcctest.File(t, "testdata/sleep.c"), 2)
-	if f := r.Failures; len(f) != 1 || f[0].Failure.Class != machine.FailureAssertion {
+	for _, time := range []string{"50", "1000000"} {
+		r := searchSome(t, gcctest.File(t, "testdata/sleep.c", "-DTIME="+time), 2)
+		if f := r.Failures; len(f) != 1 || f[0].Failure.Class != machine.FailureAssertion {
+			t.Errorf("%s: %+v", time, *r)
+		}
+	}
+}
+
+// A wait with a time limit of a second does not end by it while others run for less.
+func TestTimeLimitHolds(t *testing.T) {
+	if r := searchSome(t, gcctest.C(t, watchdog, "-pthread"), 2); len(r.Failures) > 0 {
 		t.Errorf("%+v", *r)
 	}
 }
+
+const watchdog = `
+#include <pthread.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t c = PTHREAD_COND_INITIALIZER;
+static int done;
+static void *watch(void *a) {
+  struct timespec until;
+  clock_gettime(CLOCK_REALTIME, &until);
+  until.tv_sec += 1;
+  pthread_mutex_lock(&m);
+  while (!done)
+    if (pthread_cond_timedwait(&c, &m, &until)) abort();
+  pthread_mutex_unlock(&m);
+  return a;
+}
+int main(void) {
+  pthread_t t;
+  pthread_create(&t, 0, watch, 0);
+  usleep(1000);
+  pthread_mutex_lock(&m);
+  done = 1;
+  pthread_cond_signal(&c);
+  pthread_mutex_unlock(&m);
+  pthread_join(t, 0);
+}`
 
 // A handler of a signal that waits for a lock of the thread that it interrupts is a deadlock.
 func TestDeadlockOfHandler(t *testing.T) {

@@ -66,6 +66,7 @@ func (p printed) output(n int, kind Kind) Output {
 // model is wrong that no schedule under SC prints, where these print few different ones.
 type outputs struct {
 	expect     []byte
+	native     bool // expect is the output of the program on the host
 	any        bool
 	serialRuns int
 	serial     []printed                 // different outputs of the schedules without preemption
@@ -226,7 +227,11 @@ func (o *outputs) rights() (list [][]byte) {
 func (o *outputs) explain() string {
 	switch {
 	case o.expect != nil:
-		return "the expected output is " + newPrinted(o.expect).output(0, Kind{}).String()
+		of := "the expected output"
+		if o.native {
+			of = "the output of two native runs"
+		}
+		return of + " is " + newPrinted(o.expect).output(0, Kind{}).String()
 	case o.reference != nil:
 		return fmt.Sprintf("all %d schedules without preemption print %v", o.serialRuns, o.reference.output(0, Kind{}))
 	}

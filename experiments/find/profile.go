@@ -25,6 +25,9 @@ const (
 // runUndisturbed runs the program once under the policy of the configuration. It reports whether the
 // search is over, because that run fails.
 func (s *search) runUndisturbed(ctx context.Context) (done bool, err error) {
+	if err := s.expectNative(ctx); err != nil {
+		return false, err
+	}
 	c := s.configFor(memmodel.SC)
 	var stdout, stderr bytes.Buffer
 	c.Stdout, c.Stderr = &stdout, &stderr
@@ -40,11 +43,18 @@ func (s *search) runUndisturbed(ctx context.Context) (done bool, err error) {
 		return false, context.Cause(ctx)
 	case machine.OutcomeExit:
 		s.report.Accepted = r.ExitCode
+		if err := s.checkNativeStatus(r.ExitCode); err != nil {
+			return false, err
+		}
 	}
 	s.report.Threads, s.digest = r.Threads, r.Digest
 	s.limits = limits{points: 1 << 62, instructions: hangFactor*r.Instructions + hangInstructions}
 	failure, failed := r.Failure(stderr.Bytes())
-	if r.Outcome == machine.OutcomeExit {
+	switch {
+	case r.Outcome != machine.OutcomeExit:
+	case isPanic(r.ExitCode, stderr.Bytes()):
+		s.report.Accepted = 0
+	default:
 		failure, failed = wrongOutput, s.outputs.isWrong(stdout.Bytes())
 	}
 	if failed {

@@ -51,7 +51,9 @@ type stage struct {
 	lastPlaces       []loader.Place
 	leaks            leaks
 	// exited: the execution is over where the program exits with a status.
-	exited       bool
+	exited bool
+	// sleeps: long sleeps may end early.
+	sleeps       bool
 	status       int
 	own, ofFiber map[arch.Addr]bool // known answers of isOwn and actsForGoroutine
 	bias         uint64             // added to addresses in the program's file, if isOwn has met one
@@ -216,17 +218,37 @@ func (s *stage) begin(x *schedule) {
 	}
 }
 
-// fireEarly has timers fire early in half of the schedules that may preempt: those that are due within a time for which an
-// operating system may well keep a thread from running.
+// Times, in microseconds, within which timers may fire early: one for which an operating system may well keep a thread
+// from running, and one of sleeps, with which programs wait for other threads though nothing promises it.
+const (
+	earlyTimer = 100
+	earlySleep = 1_000_000
+)
+
+// fireEarly has timers fire early in half of the schedules that may preempt; in half of these long sleeps do, too.
 func (s *stage) fireEarly(x *schedule) {
-	const within = 100 // microseconds
+	s.sleeps = false
 	draw := rand.NewStream(x.seed, 'T')
 	kind := draw.Below(4)
 	if kind < 2 || x.kind.Strategy == points.Serial || x.kind.Strategy == points.Turns {
 		return
 	}
-	mhz := s.m.Config().Costs.MHz
-	s.policy.FireEarly(draw, rand.NewShare([]float64{0.25, 0.75}[kind-2]), arch.Cycles(within*mhz))
+	s.sleeps = draw.Below(2) == 1
+	s.policy.FireEarly(draw, rand.NewShare([]float64{0.25, 0.75}[kind-2]), s.cyclesOf(earlyTimer))
+}
+
+// chooseEarly sets the time within which the next timer may fire early.
+func (s *stage) chooseEarly() {
+	within := earlyTimer
+	if s.m.Kernel().NextTimerIsSleep() {
+		within = earlySleep
+	}
+	s.policy.FireWithin(s.cyclesOf(within))
+}
+
+// cyclesOf is a time in microseconds in cycles of the machine.
+func (s *stage) cyclesOf(microseconds int) arch.Cycles {
+	return arch.Cycles(microseconds) * arch.Cycles(s.m.Config().Costs.MHz)
 }
 
 // run executes a schedule from its start to its end, or until one of its limits is reached or ctx is
@@ -241,6 +263,9 @@ func (s *stage) run(ctx context.Context, x *schedule) error {
 	}
 	fair := false
 	for n := 0; !s.m.Done() && !s.exited; n++ {
+		if s.sleeps {
+			s.chooseEarly()
+		}
 		s.m.Step()
 		if s.profiled != nil {
 			s.noteThreads()

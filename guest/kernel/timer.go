@@ -1,6 +1,10 @@
 package kernel
 
-import "container/heap"
+import (
+	"container/heap"
+
+	"github.com/heddle-dmt/heddle/guest/linux"
+)
 
 // expirer is notified when its timer expires.
 type expirer interface{ expire(*Kernel) }
@@ -39,6 +43,16 @@ func (k *Kernel) NextTimer() (int64, bool) {
 		k.rearmSuppressed()
 	}
 	return k.host.nextTimer()
+}
+
+// NextTimerIsSleep reports whether the earliest timer outside of the service ends a call of a thread that waits for a time
+// to pass and for nothing else.
+func (k *Kernel) NextTimerIsSleep() bool {
+	if len(k.host.timers.heap) == 0 {
+		return false
+	}
+	t, isTask := k.host.timers.heap[0].target.(*Task)
+	return isTask && linux.Has(t.call.number, linux.Sleeps)
 }
 
 // FireTimers moves the clock to now and expires the timers outside of the service that are due.

@@ -15,10 +15,9 @@ func (fs *FS) CopyForSnapshot(c *deepcopy.Copier) any {
 	*n = *fs
 	n.ram = deepcopy.Copy(c, fs.ram)
 	c.Made(fs, n)
-	t := treeCopy{c: c, from: fs, to: n, dentries: map[*Dentry]*Dentry{}, inodes: map[*Inode]*Inode{}}
-	t.makeShells()
-	t.fillShells()
-	n.root, n.queues, n.terminals = t.dentries[fs.root], t.dentries[fs.queues], t.dentries[fs.terminals]
+	t := treeCopy{c: c, to: n}
+	t.copyTree(fs.root)
+	n.root, n.queues, n.terminals = t.copyOf(fs.root), t.copyOf(fs.queues), t.copyOf(fs.terminals)
 	n.memory = deepcopy.Copy(c, fs.memory)
 	n.Clock, n.Entropy = deepcopy.Copy(c, fs.Clock), deepcopy.Copy(c, fs.Entropy)
 	n.linked = make(map[hostID]*Inode, len(fs.linked))
@@ -58,90 +57,99 @@ func (i *Inode) CopyForSnapshot(c *deepcopy.Copier) any {
 	*n = *i
 	n.fs = fs
 	c.Made(i, n)
-	t := treeCopy{c: c}
-	t.fillInode(i, n) // a folder out of the tree is empty
+	if i.dir != nil {
+		n.dir = i.dir.copyEmpty()
+		for name := range i.dir.entries { // a folder out of the tree is empty
+			n.dir.entries[name] = nil
+		}
+	}
+	fillInode(c, i, n)
 	return n
 }
 
 // treeCopy copies all names from the root on, and their objects.
 type treeCopy struct {
-	c        *deepcopy.Copier
-	from, to *FS
-	dentries map[*Dentry]*Dentry
-	inodes   map[*Inode]*Inode
-	names    []*Dentry // of the original, each after its parent
-	objects  []*Inode  // of the original
+	c       *deepcopy.Copier
+	to      *FS
+	names   []copied[*Dentry] // each after its parent
+	objects []copied[*Inode]
 }
 
-// makeShells makes the copies, still with pointers into the original, so that every
-// reference to the original finds them.
-func (t *treeCopy) makeShells() {
-	t.makeShell(t.from.root)
+type copied[T any] struct{ old, made T }
+
+// copyTree makes the copies of names and objects, so that every reference to an original finds them, and then copies
+// what the objects refer to.
+func (t *treeCopy) copyTree(root *Dentry) {
+	t.copyName(root)
 	for at := 0; at < len(t.names); at++ {
-		dir := t.names[at].inode.dir
-		if dir == nil {
-			continue
+		if n := t.names[at]; n.old.inode.dir != nil {
+			n.made.inode.dir = t.copyDirectory(n.old.inode.dir)
 		}
-		for _, d := range dir.entries {
-			if d != nil {
-				t.makeShell(d)
-			}
-		}
+	}
+	for _, n := range t.names {
+		n.made.parent = t.copyOf(n.old.parent)
+	}
+	for _, i := range t.objects {
+		fillInode(t.c, i.old, i.made)
 	}
 }
 
-func (t *treeCopy) makeShell(d *Dentry) {
+func (t *treeCopy) copyName(old *Dentry) *Dentry {
 	n := new(Dentry)
-	*n = *d
-	t.c.Made(d, n)
-	t.dentries[d] = n
-	t.names = append(t.names, d)
-	if t.inodes[d.inode] == nil {
-		i := new(Inode)
-		*i = *d.inode
-		i.fs = t.to
-		t.c.Made(d.inode, i)
-		t.inodes[d.inode] = i
-		t.objects = append(t.objects, d.inode)
+	*n = *old
+	t.c.Made(old, n)
+	t.names = append(t.names, copied[*Dentry]{old, n})
+	if have, ok := t.c.Have(old.inode); ok {
+		n.inode = have.(*Inode)
+		return n
 	}
+	i := new(Inode)
+	*i = *old.inode
+	i.fs = t.to
+	t.c.Made(old.inode, i)
+	t.objects = append(t.objects, copied[*Inode]{old.inode, i})
+	n.inode = i
+	return n
 }
 
-// fillShells replaces the pointers.
-func (t *treeCopy) fillShells() {
-	for _, old := range t.names {
-		n := t.dentries[old]
-		n.parent, n.inode = t.dentries[old.parent], t.inodes[old.inode]
+// copyOf returns the copy of a name of the tree; nil: it is none.
+func (t *treeCopy) copyOf(old *Dentry) *Dentry {
+	if have, ok := t.c.Have(old); ok {
+		return have.(*Dentry)
 	}
-	for _, old := range t.objects {
-		t.fillInode(old, t.inodes[old])
-	}
-}
-
-func (t *treeCopy) fillInode(old, i *Inode) {
-	if old.dir != nil {
-		i.dir = t.copyDirectory(old.dir)
-	}
-	if old.content != nil {
-		i.content = deepcopy.Copy(t.c, old.content)
-	}
-	if old.node != nil {
-		i.node = deepcopy.Copy(t.c, old.node)
-	}
-	if old.Object != nil {
-		i.Object = deepcopy.Copy(t.c, old.Object)
-	}
-	if old.watchList != nil {
-		i.watchList = deepcopy.Copy(t.c, old.watchList)
-	}
-	if l := &old.locks; l.list != nil || l.flocks != nil || l.leases != nil || l.waiters != (wait.Queue{}) {
-		i.locks = deepcopy.Copy(t.c, old.locks)
-	}
+	return nil
 }
 
 func (t *treeCopy) copyDirectory(old *directory) *directory {
-	d := &directory{loaded: old.loaded, sorted: old.sorted, dead: old.dead, entries: make(map[string]*Dentry, len(old.entries))}
+	d := old.copyEmpty()
 	for name, e := range old.entries {
-		d.entries[name] = t.dentries[e] // nil stays nil
+		if d.entries[name] = nil; e != nil {
+			d.entries[name] = t.copyName(e)
+		}
 	}
 	return d
+}
+
+// copyEmpty copies the folder without its names.
+func (d *directory) copyEmpty() *directory {
+	return &directory{loaded: d.loaded, sorted: d.sorted, dead: d.dead, entries: make(map[string]*Dentry, len(d.entries))}
+}
+
+// fillInode copies what an object refers to besides names.
+func fillInode(c *deepcopy.Copier, old, i *Inode) {
+	if old.content != nil {
+		i.content = deepcopy.Copy(c, old.content)
+	}
+	if old.node != nil {
+		i.node = deepcopy.Copy(c, old.node)
+	}
+	if old.Object != nil {
+		i.Object = deepcopy.Copy(c, old.Object)
+	}
+	if old.watchList != nil {
+		i.watchList = deepcopy.Copy(c, old.watchList)
+	}
+	if l := &old.locks; l.list != nil || l.flocks != nil || l.leases != nil || l.waiters != (wait.Queue{}) {
+		i.locks = deepcopy.Copy(c, old.locks)
+	}
 }

@@ -18,7 +18,6 @@ package deepcopy
 import (
 	"fmt"
 	"reflect"
-	"sync"
 	"unsafe"
 )
 
@@ -44,28 +43,32 @@ type Releaser interface{ Release() }
 // Copier remembers the copied pointers. One Copier serves one copy of one
 // graph.
 type Copier struct {
-	made  map[key]reflect.Value
-	bound map[reflect.Type]reflect.Value // nil: the copy is for the same owner
+	made  map[key]unsafe.Pointer
+	bound map[*traits]unsafe.Pointer // nil: the copy is for the same owner
 }
 
 // key identifies an object of the original: an address alone does not, since a
-// struct and its first field share theirs.
+// struct and its first field share theirs. It is of the type of the pointer or map.
 type key struct {
 	at unsafe.Pointer
-	t  reflect.Type
+	of *traits
 }
 
+// usualObjects is the number of objects for which there is room from the beginning.
+const usualObjects = 256
+
 // New makes a Copier.
-func New() *Copier { return &Copier{made: map[key]reflect.Value{}} }
+func New() *Copier { return &Copier{made: make(map[key]unsafe.Pointer, usualObjects)} }
 
 // For makes a Copier of copies for another owner: in place of each Bound value of
 // the original stands the one of that type that the owner has, which must be in
 // the list.
 func For(owned ...Bound) *Copier {
 	c := New()
-	c.bound = map[reflect.Type]reflect.Value{}
+	c.bound = map[*traits]unsafe.Pointer{}
 	for _, x := range owned {
-		c.bound[reflect.TypeOf(x)] = reflect.ValueOf(x)
+		v := reflect.ValueOf(x)
+		c.bound[traitsOf(v.Type())] = v.UnsafePointer()
 	}
 	return c
 }
@@ -76,401 +79,210 @@ func (c *Copier) Foreign() bool { return c.bound != nil }
 // Bounds lists the Bound values that root reaches, one of each type, in the order
 // in which a walk along the fields finds them.
 func Bounds(root any) (list []Bound) {
-	r := releaser{seen: map[key]bool{}, types: map[reflect.Type]bool{}}
-	v := reflect.New(reflect.TypeOf(root)).Elem()
-	v.Set(reflect.ValueOf(root))
-	r.walk(v, traitsOf(v.Type()))
+	r := newReleaser()
+	r.types = map[*traits]bool{}
+	r.walkAny(root)
 	return r.bound
 }
 
 // Copy copies v and all that it reaches.
 func Copy[T any](c *Copier, v T) T {
 	var out T
-	from := reflect.ValueOf(&v).Elem()
-	c.copyInto(reflect.ValueOf(&out).Elem(), from, traitsOf(from.Type()))
+	c.copyInto(unsafe.Pointer(&out), unsafe.Pointer(&v), traitsOf(reflect.TypeFor[T]()))
 	return out
 }
 
 // Made records that copied is the copy of original, both pointers of the same type.
 func (c *Copier) Made(original, copied any) {
-	v := reflect.ValueOf(original)
-	c.made[key{v.UnsafePointer(), v.Type()}] = reflect.ValueOf(copied)
+	c.made[keyOf(original)] = wordsOf(&copied).data
 }
 
 // Have returns the copy of original, a pointer, if it was copied.
 func (c *Copier) Have(original any) (copied any, ok bool) {
-	v := reflect.ValueOf(original)
-	have, ok := c.made[key{v.UnsafePointer(), v.Type()}]
+	k := keyOf(original)
+	have, ok := c.made[k]
 	if !ok {
 		return nil, false
 	}
-	return have.Interface(), true
+	return k.of.pointer(have), true
 }
 
-var (
-	sharedType   = reflect.TypeFor[Shared]()
-	boundType    = reflect.TypeFor[Bound]()
-	customType   = reflect.TypeFor[Custom]()
-	releaserType = reflect.TypeFor[Releaser]()
-)
-
-// traits is the knowledge about a type, with that about the types that it is made of.
-type traits struct {
-	t      reflect.Type
-	plain  bool          // values can be copied by assignment
-	shared bool          // values are Shared
-	bound  bool          // values are Bound
-	custom bool          // values are Custom; a struct: pointers to it are
-	deep   []fieldTraits // of a struct: the fields that assignment does not copy
-	leads  bool          // a value may lead to one that is Bound or has Release
-	frees  bool          // values are pointers that have Release
-	elem   *traits       // of what a pointer, an array, a slice or a map has
-	key    *traits       // of a map
+func keyOf(pointer any) key {
+	return key{wordsOf(&pointer).data, traitsOf(reflect.TypeOf(pointer))}
 }
 
-// fieldTraits is a field with its number.
-type fieldTraits struct {
-	number int
-	*traits
-}
-
-// known caches traits by reflect.Type; they never change. Those that are being made refer to each other, and become known
-// together.
-var (
-	known  sync.Map
-	making sync.Mutex
-)
-
-func traitsOf(t reflect.Type) *traits {
-	if have, ok := known.Load(t); ok {
-		return have.(*traits)
-	}
-	making.Lock()
-	defer making.Unlock()
-	made := map[reflect.Type]*traits{}
-	of := makeTraits(t, made)
-	for t, x := range made {
-		known.Store(t, x)
-	}
-	return of
-}
-
-func makeTraits(t reflect.Type, made map[reflect.Type]*traits) *traits {
-	if have, ok := known.Load(t); ok {
-		return have.(*traits)
-	}
-	if of := made[t]; of != nil {
-		return of
-	}
-	of := &traits{
-		t:      t,
-		plain:  plain(t),
-		shared: t.Kind() != reflect.Interface && t.Implements(sharedType),
-		bound:  t.Kind() == reflect.Pointer && t.Implements(boundType),
-		custom: t.Kind() == reflect.Pointer && t.Implements(customType) ||
-			t.Kind() == reflect.Struct && reflect.PointerTo(t).Implements(customType),
-		leads: leads(t, map[reflect.Type]bool{}),
-		frees: t.Kind() == reflect.Pointer && t.Implements(releaserType),
-	}
-	made[t] = of
-	if of.plain {
-		return of
-	}
-	switch t.Kind() {
-	case reflect.Struct:
-		for i := range t.NumField() {
-			if f := t.Field(i).Type; !plain(f) {
-				of.deep = append(of.deep, fieldTraits{i, makeTraits(f, made)})
-			}
-		}
-	case reflect.Map:
-		of.key, of.elem = makeTraits(t.Key(), made), makeTraits(t.Elem(), made)
-	case reflect.Pointer, reflect.Array, reflect.Slice:
-		of.elem = makeTraits(t.Elem(), made)
-	}
-	return of
-}
-
-// leads reports whether a value of a type may lead to one that is Bound or has Release:
-// whatever an interface holds may. Types that were looked at already are left out.
-func leads(t reflect.Type, seen map[reflect.Type]bool) bool {
-	if seen[t] || plain(t) {
-		return false
-	}
-	seen[t] = true
-	if t.Kind() == reflect.Pointer && (t.Implements(boundType) || t.Implements(releaserType)) {
-		return true
-	}
-	switch t.Kind() {
-	case reflect.Interface:
-		return true
-	case reflect.Pointer, reflect.Array, reflect.Slice:
-		return leads(t.Elem(), seen)
-	case reflect.Map:
-		return leads(t.Key(), seen) || leads(t.Elem(), seen)
-	case reflect.Struct:
-		for i := range t.NumField() {
-			if leads(t.Field(i).Type, seen) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// plain reports whether values of t can be copied by assignment.
-func plain(t reflect.Type) bool {
-	switch t.Kind() {
-	case reflect.Bool, reflect.String, reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
-		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr,
-		reflect.Float32, reflect.Float64, reflect.Complex64, reflect.Complex128:
-		return true
-	case reflect.Array:
-		return plain(t.Elem())
-	case reflect.Struct:
-		for i := range t.NumField() {
-			if !plain(t.Field(i).Type) {
-				return false
-			}
-		}
-		return true
-	default:
-		return false
-	}
-}
-
-// copyInto copies from to the addressable value to, both of one type.
-func (c *Copier) copyInto(to, from reflect.Value, of *traits) {
+// copyInto copies a value of a type at from to the zero one at to.
+func (c *Copier) copyInto(to, from unsafe.Pointer, of *traits) {
 	if of.plain || of.shared {
-		to.Set(from)
+		of.assign(to, from)
 		return
 	}
 	if of.bound {
-		to.Set(c.boundTo(from))
+		*(*unsafe.Pointer)(to) = c.boundTo(*(*unsafe.Pointer)(from), of)
 		return
 	}
-	switch of.t.Kind() {
+	switch of.kind {
 	case reflect.Pointer:
 		c.copyPointer(to, from, of)
 	case reflect.Interface:
-		c.copyInterface(to, from)
+		c.copyInterface(to, from, of)
 	case reflect.Struct:
 		if of.custom {
 			panic(fmt.Sprintf("bug: deepcopy of a %s without a pointer to it", of.t))
 		}
-		c.copyFields(to, from, of.deep)
+		c.copyFields(to, from, of)
 	case reflect.Array:
-		for i := range from.Len() {
-			c.copyInto(to.Index(i), from.Index(i), of.elem)
+		for i := range of.t.Len() {
+			c.copyInto(of.elem.element(to, i), of.elem.element(from, i), of.elem)
 		}
 	case reflect.Slice:
 		c.copySlice(to, from, of)
 	case reflect.Map:
 		c.copyMap(to, from, of)
 	default:
-		if !from.IsNil() {
+		if !of.at(from).IsNil() {
 			panic(fmt.Sprintf("bug: deepcopy of a %s", of.t))
 		}
 	}
 }
 
 // boundTo is the counterpart of a Bound value in the copy.
-func (c *Copier) boundTo(v reflect.Value) reflect.Value {
-	if c.bound == nil || v.IsNil() {
+func (c *Copier) boundTo(v unsafe.Pointer, of *traits) unsafe.Pointer {
+	if c.bound == nil || v == nil {
 		return v
 	}
-	own, ok := c.bound[v.Type()]
+	own, ok := c.bound[of]
 	if !ok {
-		panic(fmt.Sprintf("bug: a copy for an owner without a %s", v.Type()))
+		panic(fmt.Sprintf("bug: a copy for an owner without a %s", of.t))
 	}
 	return own
 }
 
 // copyFields copies a struct, of whose fields only those of deep need care. A
 // nil in one of them is copied by the assignment.
-func (c *Copier) copyFields(to, from reflect.Value, deep []fieldTraits) {
-	to.Set(from)
-	for _, f := range deep {
-		c.copyInto(f.of(to), f.of(from), f.traits)
+func (c *Copier) copyFields(to, from unsafe.Pointer, of *traits) {
+	of.assign(to, from)
+	for i := range of.deep {
+		f := &of.deep[i]
+		c.copyInto(unsafe.Add(to, f.offset), unsafe.Add(from, f.offset), f.traits)
 	}
 }
 
-// of gives access to the field, exported or not, of an addressable struct.
-func (f fieldTraits) of(v reflect.Value) reflect.Value {
-	return reflect.NewAt(f.t, unsafe.Pointer(v.Field(f.number).UnsafeAddr())).Elem()
-}
-
-func (c *Copier) copyPointer(to, from reflect.Value, of *traits) {
-	if from.IsNil() {
+func (c *Copier) copyPointer(to, from unsafe.Pointer, of *traits) {
+	p := *(*unsafe.Pointer)(from)
+	if p == nil {
 		return
 	}
-	k := key{from.UnsafePointer(), of.t}
+	k := key{p, of}
 	if have, ok := c.made[k]; ok {
-		to.Set(have)
+		*(*unsafe.Pointer)(to) = have
 		return
 	}
 	if of.custom {
-		made := reflect.ValueOf(from.Interface().(Custom).CopyForSnapshot(c))
-		c.made[k] = made
-		to.Set(made)
+		made := of.pointer(p).(Custom).CopyForSnapshot(c)
+		if reflect.TypeOf(made) != of.t {
+			panic(fmt.Sprintf("bug: the copy of a %s is a %T", of.t, made))
+		}
+		n := wordsOf(&made).data
+		c.made[k] = n
+		*(*unsafe.Pointer)(to) = n
 		return
 	}
-	n := reflect.New(of.elem.t)
+	n := reflect.New(of.elem.t).UnsafePointer()
 	c.made[k] = n
-	to.Set(n)
-	c.copyInto(n.Elem(), from.Elem(), of.elem)
+	*(*unsafe.Pointer)(to) = n
+	c.copyInto(n, p, of.elem)
 }
 
-func (c *Copier) copyInterface(to, from reflect.Value) {
-	if from.IsNil() {
+func (c *Copier) copyInterface(to, from unsafe.Pointer, of *traits) {
+	held := of.held(from)
+	if held == nil {
 		return
 	}
-	v := from.Elem()
-	addressable := reflect.New(v.Type()).Elem()
-	addressable.Set(v)
-	out := reflect.New(v.Type()).Elem()
-	c.copyInto(out, addressable, traitsOf(v.Type()))
-	to.Set(out)
+	of.assign(to, from)
+	if held.plain || held.shared {
+		return // what an interface holds never changes
+	}
+	if held.isDirect() {
+		var n unsafe.Pointer
+		c.copyInto(unsafe.Pointer(&n), of.inside(from, held), held)
+		(*words)(to).data = n
+		return
+	}
+	n := reflect.New(held.t)
+	c.copyInto(n.UnsafePointer(), of.inside(from, held), held)
+	of.at(to).Set(n.Elem())
 }
 
-func (c *Copier) copySlice(to, from reflect.Value, of *traits) {
-	if from.IsNil() {
+// slice is a slice as it is in memory.
+type slice struct {
+	data   unsafe.Pointer
+	length int
+	_      int
+}
+
+func (c *Copier) copySlice(to, from unsafe.Pointer, of *traits) {
+	old := (*slice)(from)
+	if old.data == nil {
 		return
 	}
-	n := reflect.MakeSlice(of.t, from.Len(), from.Len())
+	n := reflect.MakeSlice(of.t, old.length, old.length)
 	if of.elem.plain {
-		reflect.Copy(n, from)
+		reflect.Copy(n, of.at(from))
 	} else {
-		for i := range from.Len() {
-			c.copyInto(n.Index(i), from.Index(i), of.elem)
+		data := n.UnsafePointer()
+		for i := range old.length {
+			c.copyInto(of.elem.element(data, i), of.elem.element(old.data, i), of.elem)
 		}
 	}
-	to.Set(n)
+	of.at(to).Set(n)
 }
 
-func (c *Copier) copyMap(to, from reflect.Value, of *traits) {
-	if from.IsNil() {
+func (c *Copier) copyMap(to, from unsafe.Pointer, of *traits) {
+	p := *(*unsafe.Pointer)(from)
+	if p == nil {
 		return
 	}
-	k := key{from.UnsafePointer(), of.t}
+	k := key{p, of}
 	if have, ok := c.made[k]; ok {
-		to.Set(have)
+		*(*unsafe.Pointer)(to) = have
 		return
 	}
-	n := reflect.MakeMapWithSize(of.t, from.Len())
-	c.made[k] = n
-	to.Set(n)
-	for it := from.MapRange(); it.Next(); {
-		n.SetMapIndex(c.copyOf(it.Key(), of.key), c.copyOf(it.Value(), of.elem))
+	old := of.at(from)
+	n := reflect.MakeMapWithSize(of.t, old.Len())
+	c.made[k] = n.UnsafePointer()
+	*(*unsafe.Pointer)(to) = n.UnsafePointer()
+	if old.Len() == 0 {
+		return
+	}
+	memberKey, member := newMember(of.key), newMember(of.elem)
+	for it := old.MapRange(); it.Next(); {
+		memberKey.from.SetIterKey(it)
+		member.from.SetIterValue(it)
+		n.SetMapIndex(c.copyOf(memberKey), c.copyOf(member))
 	}
 }
 
-// copyOf copies a value that is not addressable.
-func (c *Copier) copyOf(v reflect.Value, of *traits) reflect.Value {
-	if of.plain || of.shared {
-		return v
-	}
-	from := reflect.New(of.t).Elem()
-	from.Set(v)
-	to := reflect.New(of.t).Elem()
-	c.copyInto(to, from, of)
-	return to
+// member has room for a key or an element of a map, and for its copy.
+type member struct {
+	of       *traits
+	from, to reflect.Value
 }
 
-// Release calls Release once on everything that root reaches and that has it,
-// in the order in which a walk along the fields finds it; the members of a map
-// come in no particular order.
-func Release(root any) {
-	r := releaser{seen: map[key]bool{}}
-	v := reflect.New(reflect.TypeOf(root)).Elem()
-	v.Set(reflect.ValueOf(root))
-	r.walk(v, traitsOf(v.Type()))
-	for _, x := range r.found {
-		x.Release()
+func newMember(of *traits) *member {
+	m := &member{of: of, from: reflect.New(of.t).Elem()}
+	if !of.plain && !of.shared {
+		m.to = reflect.New(of.t).Elem()
 	}
+	return m
 }
 
-// releaser collects before it releases, so that nothing is walked half gone.
-type releaser struct {
-	seen  map[key]bool
-	found []Releaser
-	types map[reflect.Type]bool // of bound; nil: they are not looked for
-	bound []Bound
-}
-
-func (r *releaser) walk(v reflect.Value, of *traits) {
-	if of.shared || !of.leads {
-		return
+// copyOf copies the value that the member has.
+func (c *Copier) copyOf(m *member) reflect.Value {
+	if m.of.plain || m.of.shared {
+		return m.from
 	}
-	if of.bound {
-		if r.types != nil && !v.IsNil() && !r.types[of.t] {
-			r.types[of.t] = true
-			r.bound = append(r.bound, v.Interface().(Bound))
-		}
-		return
-	}
-	switch of.t.Kind() {
-	case reflect.Pointer:
-		r.walkPointer(v, of)
-	case reflect.Interface:
-		if !v.IsNil() {
-			r.walkMember(v.Elem(), traitsOf(v.Elem().Type()))
-		}
-	case reflect.Struct:
-		for _, f := range of.deep {
-			if f.leads {
-				r.walk(f.of(v), f.traits)
-			}
-		}
-	case reflect.Array, reflect.Slice:
-		if of.elem.leads {
-			for i := range v.Len() {
-				r.walk(v.Index(i), of.elem)
-			}
-		}
-	case reflect.Map:
-		r.walkMap(v, of)
-	}
-}
-
-func (r *releaser) walkPointer(v reflect.Value, of *traits) {
-	k := key{v.UnsafePointer(), of.t}
-	if v.IsNil() || r.seen[k] {
-		return
-	}
-	r.seen[k] = true
-	if of.frees {
-		r.found = append(r.found, v.Interface().(Releaser))
-	}
-	r.walk(v.Elem(), of.elem)
-}
-
-func (r *releaser) walkMap(v reflect.Value, of *traits) {
-	k := key{v.UnsafePointer(), of.t}
-	if v.IsNil() || r.seen[k] {
-		return
-	}
-	r.seen[k] = true
-	for it := v.MapRange(); it.Next(); {
-		if of.key.leads {
-			r.walkMember(it.Key(), of.key)
-		}
-		if of.elem.leads {
-			r.walkMember(it.Value(), of.elem)
-		}
-	}
-}
-
-// walkMember walks a key or an element of a map, or what an interface holds, which has no address.
-func (r *releaser) walkMember(v reflect.Value, of *traits) {
-	if of.t.Kind() == reflect.Pointer {
-		r.walk(v, of) // it needs none
-		return
-	}
-	if of.shared || !of.leads {
-		return
-	}
-	e := reflect.New(of.t).Elem()
-	e.Set(v)
-	r.walk(e, of)
+	m.to.SetZero()
+	c.copyInto(m.to.Addr().UnsafePointer(), m.from.Addr().UnsafePointer(), m.of)
+	return m.to
 }

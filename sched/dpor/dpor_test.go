@@ -119,3 +119,43 @@ func TestRandomPrograms(t *testing.T) {
 		}
 	}
 }
+
+// TestKnownPrograms: the numbers of classes of small programs, under SC, TSO and PSO; 0: there are too many interleavings
+// for a test. The comments say for which models tests of Nidhugg list them.
+func TestKnownPrograms(t *testing.T) {
+	load := func(at int) op { return op{opLoad, at, 0} }
+	store := func(at, value int) op { return op{opStore, at, value} }
+	fence := op{opFence, 0, 0}
+	const x, y, z = 0, 1, 2
+	for _, k := range []struct {
+		name    string
+		threads [][]op
+		want    [3]int
+	}{
+		{"SB", [][]op{{store(x, 1), load(y)}, {store(y, 1), load(x)}}, [3]int{3, 4, 4}},                           // TSO
+		{"SB with fences", [][]op{{store(x, 1), fence, load(y)}, {store(y, 1), fence, load(x)}}, [3]int{3, 3, 3}}, // PSO
+		{"two readers", [][]op{{store(x, 1)}, {load(x)}, {load(x)}}, [3]int{4, 4, 4}},                             // TSO
+		{"LB", [][]op{{load(x), store(y, 1)}, {load(y), store(x, 1)}}, [3]int{3, 3, 3}},                           // TSO
+		{"IRIW", [][]op{{store(x, 1)}, {store(y, 1)}, {load(x), load(y)}, {load(y), load(x)}}, [3]int{15, 0, 0}},
+		{
+			"fib", // TSO, PSO
+			[][]op{{load(x), load(y), store(x, 1)}, {load(x), load(y), store(y, 1)}, {load(x), load(y)}}, [3]int{11, 0, 0},
+		},
+		{
+			"Peterson",
+			[][]op{{store(x, 1), store(z, 1), load(z), load(y)}, {store(y, 1), store(z, 2), load(z), load(x)}},
+			[3]int{6, 18, 32},
+		},
+	} {
+		for m := sc; m <= pso; m++ {
+			if k.want[m] == 0 {
+				continue
+			}
+			p := program{m, k.threads, 3}
+			classes, ok := bruteForce(p, 1_000_000)
+			if got := explore(t, p); !ok || len(classes) != k.want[m] || len(got) != len(classes) {
+				t.Errorf("%s: enumerated %d (%v), explored %d, want %d:\n%v", k.name, len(classes), ok, len(got), k.want[m], p)
+			}
+		}
+	}
+}

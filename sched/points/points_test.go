@@ -344,11 +344,12 @@ func TestInside(t *testing.T) {
 // times, and one that is due later does not.
 func TestTimersFireEarly(t *testing.T) {
 	for _, x := range []struct {
-		timer arch.Cycles
-		want  bool
-	}{{50, true}, {500, false}} {
+		timer, within arch.Cycles
+		want          bool
+	}{{50, 100, true}, {500, 100, false}, {500, 1000, true}} {
 		policy := NewPolicy(New(Walk, 1, Estimate{}), generous)
 		policy.FireEarly(rand.NewStream(1, 1), rand.NewShare(1), 100)
+		policy.FireWithin(x.within)
 		c, err := sched.NewWithPolicy(2, policy)
 		if err != nil {
 			t.Fatal(err)

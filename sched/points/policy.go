@@ -101,6 +101,9 @@ func (p *Policy) FireEarly(draw rand.Stream, chance rand.Share, within arch.Cycl
 	p.early = early{draw: draw, chance: chance, within: within}
 }
 
+// FireWithin changes the time within which timers fire early.
+func (p *Policy) FireWithin(time arch.Cycles) { p.early.within = time }
+
 // early decides which timers fire early.
 type early struct {
 	draw   rand.Stream

@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"runtime"
-	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -103,11 +102,9 @@ func (f *Flags) define(flags *pflag.FlagSet) {
 	flags.IntVar(&f.options.Executions, "executions", 0, "end the exploration after `N` executions; 0: no limit")
 	flags.DurationVar(&f.options.Time, "time", 0, "end the exploration after `DURATION`, like 90s or 2h; where it ends depends on the host's speed; 0: no limit")
 	flags.StringVar(&f.expect, "expect", "", "`FILE` with the right output: a run that prints another one fails")
+	f.shared.AddNativeFlag(flags)
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "leave out progress on standard error")
 }
-
-// gcPercent is the heap's growth between collections of garbage: an exploration has little that lives long.
-const gcPercent = 800
 
 // check completes the flags and finds wrong ones.
 func (f *Flags) check() error {
@@ -126,6 +123,9 @@ func (f *Flags) check() error {
 		return errValue.New("model", fmt.Sprintf("%q", f.model), strings.Join(memmodel.Names(), ", "))
 	}
 	if f.expect != "" {
+		if f.shared.Native {
+			return errValue.New("native", true, "left out where --expect is given")
+		}
 		var err error
 		if f.shared.Expect, err = os.ReadFile(f.expect); err != nil {
 			return errRead.Wrap(err, f.expect)
@@ -167,9 +167,6 @@ func (f *Flags) Run(ctx context.Context, c machine.Config, stdin io.Reader, stdo
 		f.options.Progress = func(executions, instructions int) {
 			print(fmt.Sprintf("executions: %d; events at %d instructions", executions, instructions))
 		}
-	}
-	if os.Getenv("GOGC") == "" {
-		defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
 	}
 	f.options.AddCores = !f.isSet("cores") && c.Cores == machine.DefaultConfig().Cores
 	c.Memory = storebuffer.Options{}

@@ -1,16 +1,20 @@
-// A thread that expects another one to be done within 50 microseconds.
+// A thread that expects another one to be done within a time, 50 microseconds by default.
 #include <assert.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <unistd.h>
 
+#ifndef TIME
+#define TIME 50
+#endif
+
 static atomic_int ready;
 
 static void *late(void *arg)
 {
 	(void)arg;
-	usleep(50);
+	usleep(TIME);
 	assert(atomic_load(&ready));
 	return NULL;
 }
