@@ -88,23 +88,26 @@ const (
 
 // search is a search under way.
 type search struct {
-	config   machine.Config
-	options  Options
-	input    *sharedInput
-	points   decisionPoints
-	most     uint64 // points of a run, at most
-	length   uint64 // instructions of a run from the start of the schedules
-	limits   limits
-	profiler *stage
-	workers  []worker
-	outputs  outputs
-	mutexes  []arch.Addr       // that were found, in ascending order
-	drawn    [2]map[uint64]int // schedules of PCT2 and PCT3 for each number of points among which they draw
-	planner  planner
-	suspects []*schedule        // executions for points that failed: they are the next schedules
-	failures map[failureKey]int // places in the report's failures
-	report   Report
-	digest   string // of the undisturbed run
+	config  machine.Config
+	options Options
+	input   *sharedInput
+	points  decisionPoints
+	most    uint64 // points of a run, at most
+	length  uint64 // instructions of a run from the start of the schedules
+	limits  limits
+	// undisturbed is the number of instructions of the undisturbed run, and hasWhole reports whether a profile has not failed.
+	undisturbed uint64
+	hasWhole    bool
+	profiler    *stage
+	workers     []worker
+	outputs     outputs
+	mutexes     []arch.Addr       // that were found, in ascending order
+	drawn       [2]map[uint64]int // schedules of PCT2 and PCT3 for each number of points among which they draw
+	planner     planner
+	suspects    []*schedule        // executions for points that failed: they are the next schedules
+	failures    map[failureKey]int // places in the report's failures
+	report      Report
+	digest      string // of the undisturbed run
 }
 
 // worker executes schedules, on one machine for each memory model.
