@@ -210,8 +210,9 @@ type access struct {
 // kernelCell stands for the kernel's state, which system calls read and write.
 const kernelCell = ^uint64(0)
 
-// nodesPerSnapshot is how many nodes there are for each snapshot.
-const nodesPerSnapshot = 16
+// nodesPerSnapshot is how many nodes there are for each snapshot among the last recentNodes, and nodesPerOldSnapshot
+// before them: a search returns to the last nodes most often, and snapshots take memory.
+const nodesPerSnapshot, recentNodes, nodesPerOldSnapshot = 16, 256, 256
 
 func (s *search) releaseAll() {
 	s.truncate(0)
@@ -530,6 +531,10 @@ func (s *search) push(p position, always bool) {
 	x.choices = s.order(&x.position)
 	if always || len(s.path)%nodesPerSnapshot == 0 {
 		x.snap = s.stage.m.Snapshot()
+	}
+	if old := len(s.path) - recentNodes; old > 0 && old%nodesPerOldSnapshot != 0 && s.path[old].snap != nil {
+		s.path[old].snap.Release()
+		s.path[old].snap = nil
 	}
 	x.changes, s.changes = s.changes, nil
 	s.path = append(s.path, x)
