@@ -39,9 +39,13 @@ var (
 		"Leave one of the two out.")
 )
 
+// Values of --hand-over.
+const handOverRuns, handOverOperations = "run", "operation"
+
 // scheduleFlags are the flags of `heddle run` that have it follow a schedule.
 type scheduleFlags struct {
 	file, relay      string
+	handOver         string
 	skip, sync, free bool
 	breakOut         uint64
 	delays           float64
@@ -54,7 +58,7 @@ type computeFlags struct {
 }
 
 // scheduling names the flags that say how a schedule is enforced.
-var scheduling = []string{"relay", "skip-wait", "sync-only", "break-out", "free", "inject-delays"}
+var scheduling = []string{"relay", "hand-over", "skip-wait", "sync-only", "break-out", "free", "inject-delays"}
 
 func addScheduleFlags(flags *pflag.FlagSet, f *scheduleFlags) {
 	cli.GroupNew(flags, groupEnforcing, func() { f.define(flags) })
@@ -63,6 +67,7 @@ func addScheduleFlags(flags *pflag.FlagSet, f *scheduleFlags) {
 func (f *scheduleFlags) define(flags *pflag.FlagSet) {
 	flags.StringVar(&f.file, "enforce", "", "have the run follow the schedule in `FILE`")
 	flags.StringVar(&f.relay, "relay", enforce.SemaphoreRelay, "pass the turn on by `MEANS`: semaphore, or flag")
+	flags.StringVar(&f.handOver, "hand-over", handOverRuns, "have a thread pass the turn on after each `UNIT`: run, its successive operations, with arrivals at constraints counted down; or operation, with a call of slot() at each arrival, as in PEREGRINE")
 	flags.BoolVar(&f.skip, "skip-wait", false, "leave out waits at barriers, and sleeps: the schedule has their effect on the order")
 	flags.BoolVar(&f.sync, "sync-only", false, "enforce the order of operations alone, without the constraints on races")
 	flags.Uint64Var(&f.breakOut, "break-out", 0, "leave the schedule after this many `CYCLES` without its next event; 0: never")
@@ -88,6 +93,9 @@ func (f *scheduleFlags) check(flags *pflag.FlagSet, chosen bool) error {
 	}
 	if f.relay != enforce.SemaphoreRelay && f.relay != enforce.FlagRelay {
 		return command.ErrFlag.New("relay", quote(f.relay), enforce.SemaphoreRelay+", "+enforce.FlagRelay)
+	}
+	if f.handOver != handOverRuns && f.handOver != handOverOperations {
+		return command.ErrFlag.New("hand-over", quote(f.handOver), handOverRuns+", "+handOverOperations)
 	}
 	if f.delays < 0 || f.delays > 1 {
 		return command.ErrFlag.New("inject-delays", f.delays, "0 to 1")
@@ -132,7 +140,7 @@ func (f *scheduleFlags) apply(c *machine.Config) (plan func() (*enforce.Plan, er
 // options say how a schedule is enforced.
 func (f *scheduleFlags) options() enforce.Options {
 	return enforce.Options{
-		Relay: f.relay, SkipWait: f.skip, SyncOnly: f.sync, BreakOut: arch.Cycles(f.breakOut), Free: f.free,
+		Relay: f.relay, Runs: f.handOver == handOverRuns, SkipWait: f.skip, SyncOnly: f.sync, BreakOut: arch.Cycles(f.breakOut), Free: f.free,
 	}
 }
 

@@ -99,6 +99,9 @@ type search struct {
 	most        uint64 // points of a run, at most
 	length      uint64 // instructions of a run from the start of the schedules
 	limits      limits
+	// undisturbed is the number of instructions of the undisturbed run, and hasWhole reports whether a profile has not failed.
+	undisturbed uint64
+	hasWhole    bool
 	profiler    *stage
 	workers     []worker
 	outputs     outputs

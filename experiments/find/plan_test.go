@@ -54,3 +54,16 @@ func TestCommunications(t *testing.T) {
 		t.Errorf("probability %.4f, should be %.4f", got, want)
 	}
 }
+
+// TestLimitOfPoints: profiles that failed may have ended early and limit nothing.
+func TestLimitOfPoints(t *testing.T) {
+	const none = 1 << 62
+	s := &search{most: 10, limits: limits{points: none}}
+	if s.limitPoints(); s.limits.points != none {
+		t.Errorf("after profiles that failed a run hangs after %d points", s.limits.points)
+	}
+	s.hasWhole = true
+	if s.limitPoints(); s.limits.points != 20*10+60_000 {
+		t.Errorf("a run hangs after %d points", s.limits.points)
+	}
+}

@@ -48,6 +48,7 @@ func (s *search) runUndisturbed(ctx context.Context) (done bool, err error) {
 		}
 	}
 	s.report.Threads, s.digest = r.Threads, r.Digest
+	s.undisturbed = r.Instructions
 	s.limits = limits{points: 1 << 62, instructions: hangFactor*r.Instructions + hangInstructions}
 	failure, failed := r.Failure(stderr.Bytes())
 	switch {
@@ -95,6 +96,9 @@ func (s *search) findPoints(ctx context.Context) error {
 		return err
 	}
 	s.length = stage.m.Instructions() - stage.started.instructions
+	if !s.hasWhole {
+		s.length = max(s.length, s.undisturbed-min(s.undisturbed, stage.started.instructions))
+	}
 	s.limits.instructions = hangFactor*s.length + hangInstructions
 	for n := range s.numberOfProfiles(firstProfiles) {
 		x := &schedule{kind: Kind{Strategy: points.Walk}, seed: rand.Mix(s.seedBase() ^ uint64(n) ^ profileSeeds), limits: s.limits, at: s.points.at, stops: s.points.stops}
@@ -107,8 +111,12 @@ func (s *search) findPoints(ctx context.Context) error {
 }
 
 // limitPoints sets the number of points after which a run hangs. A profile that has found new points had not stopped
-// at them: then the accesses to shared memory are counted.
+// at them: then the accesses to shared memory are counted. A profile that failed may have ended early: if all did,
+// only the instructions are limited.
 func (s *search) limitPoints() {
+	if !s.hasWhole {
+		return
+	}
 	accesses := uint64(0)
 	for _, l := range s.points.lines {
 		accesses += l.total
@@ -193,6 +201,8 @@ func (s *search) profile(ctx context.Context, x *schedule) error {
 	}
 	if failed {
 		s.suspects = append(s.suspects, &plan)
+	} else {
+		s.hasWhole = true
 	}
 	if len(x.at) == len(s.points.at) {
 		s.most = max(s.most, stage.policy.Points())

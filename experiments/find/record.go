@@ -2,6 +2,7 @@ package find
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -93,7 +94,7 @@ func (s *search) recordSchedule(ctx context.Context, plan *schedule, want execut
 		got.failed, got.failure = true, wrongOutput
 	}
 	if !got.isSame(want) {
-		return nil, errUnstable.New(want.failure, "recording", got.failure)
+		return nil, errUnstable.New(want.failure, "recording", cmp.Or(got.failure.String(), "no failure"))
 	}
 	if _, err := stage.m.Finish(); err != nil {
 		return nil, err
@@ -149,7 +150,7 @@ func (s *search) verify(ctx context.Context, trace []byte, path string, want mac
 		got = want
 	}
 	if got != want {
-		return errUnstable.New(want, "replay", got)
+		return errUnstable.New(want, "replay", cmp.Or(got.String(), strings.TrimSuffix("the outcome "+string(r.Outcome)+": "+r.Message, ": ")))
 	}
 	return nil
 }

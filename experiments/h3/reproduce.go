@@ -101,7 +101,8 @@ type Recording struct {
 	replay         *machine.Replay
 	profile        *paths.Profile
 	// begin is where the second thread is made, start where the trace is solved from. If the program makes
-	// it in a way that no symbolic trace begins with, begin is nil and withoutBegin is the reason.
+	// it in a way that no symbolic trace begins with, or its instructions are not known symbolically, begin is nil and
+	// withoutBegin is the reason.
 	begin, start *startPoint
 	withoutBegin error
 	model        string
@@ -151,13 +152,13 @@ func (r *Recording) readTrace(ctx context.Context) error {
 		return l.limitError(err, readingPaths)
 	}
 	c, err := r.replay.Config()
-	if err == nil {
-		err = machine.CheckFollowed(r.file, &c)
-	}
 	if err != nil {
 		return err
 	}
 	r.model = c.Memory.MemoryModel().String()
+	if r.withoutBegin = machine.CheckFollowed(r.file, &c); r.withoutBegin != nil {
+		return nil
+	}
 	if r.begin, err = newStartPoint(ctx, r.replay, r.file, c.RootFS); errors.Is(err, errNoCreate) {
 		r.withoutBegin, err = err, nil
 	}

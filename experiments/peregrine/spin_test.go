@@ -131,10 +131,10 @@ func TestSpinLoops(t *testing.T) {
 				t.Errorf("no spin loop where %s is expected:\n%s", p.loops, out.String())
 			}
 			m := &peregrine.Schedule{Schedule: f.Schedule}
-			if found := states(t, c, m, testsize.Runs(3, 8, 50), enforce.Options{}); len(found) != 1 {
+			if found := states(t, c, m, testsize.Runs(3, 8, 50), enforce.Options{Runs: true}); len(found) != 1 {
 				t.Errorf("states: %v", found)
 			}
-			r, _ := enforced(t, c, m, enforce.Options{})
+			r, _ := enforced(t, c, m, enforce.Options{Runs: true})
 			if r.Cycles > 5*plain.Cycles {
 				t.Errorf("%d cycles, and %d without a schedule", r.Cycles, plain.Cycles)
 			}

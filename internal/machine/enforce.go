@@ -64,7 +64,8 @@ func (m *Machine) newEnforcer() (sched.Controller, error) {
 	o.Costs = enforce.RelayCosts{
 		Sync: arch.Cycles(c.Costs.Sync), SemaphoreWait: arch.Cycles(c.Costs.SemaphoreWait),
 		SemaphoreWake: arch.Cycles(c.Costs.SemaphoreWake), SpinCheck: arch.Cycles(c.Costs.SpinCheck),
-		BranchCount: arch.Cycles(c.Costs.BranchCount), SlotCall: arch.Cycles(c.Costs.SlotCall),
+		BranchCount: arch.Cycles(c.Costs.BranchCount), SlotCheck: arch.Cycles(c.Costs.SlotCheck),
+		SlotCall: arch.Cycles(c.Costs.SlotCall),
 	}
 	if m.with.plan == nil {
 		return enforce.New(c.Enforce.Schedule, o), nil

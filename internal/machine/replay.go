@@ -53,7 +53,7 @@ var (
 		"Record the whole run: heddle replay -o NEW TRACE with the recordings that are needed.")
 
 	errNotFollowed = errs.Define("level-cannot-be-followed",
-		"the instructions of the run in {file} cannot be followed: its processor is of level {level}, and slices, preconditions and reproduction from branches know those of x86-64-v2; record it with heddle record --cpu x86-64-v2",
+		"the instructions of the run in {file} cannot be followed: its processor is of level {level}, and slices, preconditions and symbolic traces know those of x86-64-v2; record it with heddle record --cpu x86-64-v2",
 		"These analyses have libVEX translate instructions, without AVX: it would take LZCNT for BSR.",
 		"Record the run again with heddle record --cpu x86-64-v2. Races, memory traces, replays and the debugger work with every level.")
 )

@@ -25,13 +25,18 @@ const (
 
 // RelayCosts are the costs of enforcement in virtual time; arch.Costs explains each one.
 type RelayCosts struct {
-	Sync, SemaphoreWait, SemaphoreWake, SpinCheck, BranchCount, SlotCall arch.Cycles
+	Sync, SemaphoreWait, SemaphoreWake, SpinCheck, BranchCount, SlotCheck, SlotCall arch.Cycles
 }
 
 // Options say how a schedule is enforced.
 type Options struct {
 	// Relay is "semaphore" or "flag"; empty means "semaphore".
 	Relay string
+	// Runs has a thread pass the turn on only after the last of the operations that it executes one after the
+	// other in the schedule, and count its arrivals at an instruction down in its own memory, up to the call of
+	// slot() for the constraint there. Otherwise each operation waits for the turn and passes it on, and each
+	// arrival calls slot(), as in PEREGRINE.
+	Runs bool
 	// SkipWait leaves out waits at barriers, and sleeps: the order holds without.
 	SkipWait bool
 	// SyncOnly leaves out the constraints.

@@ -191,7 +191,7 @@ func (e *Enforcer) requestTurn(g *sched.Gate, n int, at sched.PointKind, positio
 		e.counts.Waited++
 		return false
 	}
-	if e.o.Relay != FlagRelay {
+	if e.o.Relay != FlagRelay && !e.continuesRun(n, position) {
 		g.Charge(e.o.Costs.SemaphoreWait)
 	}
 	delay := e.remainingSleep(n)
@@ -203,6 +203,11 @@ func (e *Enforcer) requestTurn(g *sched.Gate, n int, at sched.PointKind, positio
 		g.HoldFor(delay)
 	}
 	return delay == 0
+}
+
+// continuesRun reports whether a thread keeps the turn from its previous operation.
+func (e *Enforcer) continuesRun(n, position int) bool {
+	return e.o.Runs && position > 0 && e.plan.s.Operations[position-1].Thread == n && len(e.plan.waits[position]) == 0
 }
 
 // wakeUpDelay is how long it takes to wake a thread that is held.

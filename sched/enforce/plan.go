@@ -189,8 +189,9 @@ func (p *Plan) pointOf(a *action) *event.Point {
 }
 
 // instrumentation is the work of a thread's instrumentation between its previous operation or action and
-// an action: calls of slot() and counted branches.
-type instrumentation struct{ slots, branches uint64 }
+// an action: arrivals at its instruction, or, where they are not counted, calls of slot() at all instructions, and
+// branches.
+type instrumentation struct{ arrivals, slots, branches uint64 }
 
 // countSlots fills in the instrumentation before the actions of a thread. Where an action names the
 // instruction and how many times the thread reaches it, slot() is called there alone; a wait in a spin loop
@@ -209,11 +210,11 @@ func (p *Plan) countSlots(n int) {
 		}
 		x := p.pointOf(a)
 		if x == nil || x.PC == 0 || x.Occurrence == 0 {
-			p.work[n][i] = instrumentation{a.at - last.at, a.branches - min(a.branches, last.branches)}
+			p.work[n][i] = instrumentation{slots: a.at - last.at, branches: a.branches - min(a.branches, last.branches)}
 			continue
 		}
 		reached := x.Occurrence - min(x.Occurrence, x.Spins)
-		p.work[n][i].slots = reached - min(reached, counts[x.PC])
+		p.work[n][i].arrivals = reached - min(reached, counts[x.PC])
 		counts[x.PC] = max(counts[x.PC], reached)
 	}
 }

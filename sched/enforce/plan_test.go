@@ -3,7 +3,9 @@ package enforce
 import (
 	"testing"
 
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/recorder/event"
+	"github.com/heddle-dmt/heddle/sched"
 )
 
 // TestInstrumentation: slot() is called at each arrival at an instruction of a constraint up to the constraint,
@@ -25,9 +27,45 @@ func TestInstrumentation(t *testing.T) {
 		},
 	}
 	p := NewPlan(s, false)
-	for i, want := range []instrumentation{{3, 0}, {2, 0}, {5, 0}, {4, 0}, {30, 6}} {
+	for i, want := range []instrumentation{{arrivals: 3}, {arrivals: 2}, {arrivals: 5}, {arrivals: 4}, {slots: 30, branches: 6}} {
 		if got := p.work[0][i]; got != want {
 			t.Errorf("action %d: %+v, want %+v", i, got, want)
+		}
+	}
+}
+
+// TestHandOverOfRuns: of three operations of a thread, one after the other, only the first waits for the turn, and four
+// arrivals at an instruction are counted down to one call of slot().
+func TestHandOverOfRuns(t *testing.T) {
+	s := &event.Schedule{
+		Threads:    []string{"1", "1.1"},
+		Operations: make([]event.Operation, 3),
+		Constraints: []event.Constraint{{
+			First:  event.Point{Thread: 1, PC: 0x500, Span: 1},
+			Second: event.Point{Done: 3, PC: 0x400, Instructions: 100, Occurrence: 4, Span: 1},
+		}},
+	}
+	for i := range s.Operations {
+		s.Operations[i] = event.Operation{Part: event.WholePart, Op: event.OpMutexTryLock}
+	}
+	costs := RelayCosts{Sync: 1, SemaphoreWait: 100, SlotCheck: 10_000, SlotCall: 1_000_000}
+	for _, c := range []struct {
+		runs bool
+		want arch.Cycles
+	}{{false, 3*(1+100) + 4*1_000_000}, {true, 3*1 + 100 + 4*10_000 + 1_000_000}} {
+		e, g := New(s, Options{Runs: c.runs, Costs: costs}), &sched.Gate{}
+		point := sched.SyncPoint{Thread: 1, Name: "1", Kind: sched.AtStart}
+		g.Ask(e, &point)
+		for range s.Operations {
+			point.Kind, point.Sync = sched.AtEnter, &event.Sync{Op: event.OpMutexTryLock}
+			g.Ask(e, &point)
+			point.Kind, point.Sync = sched.AtReturn, &event.Sync{Op: event.OpMutexTryLock, Phase: event.Return}
+			g.Ask(e, &point)
+		}
+		point = sched.SyncPoint{Thread: 1, Name: "1", Kind: sched.AtInstruction, PC: 0x400, Instructions: 100}
+		g.Ask(e, &point)
+		if got := g.Counts().Charged; got != c.want {
+			t.Errorf("runs %v: %d cycles, want %d", c.runs, got, c.want)
 		}
 	}
 }

@@ -100,8 +100,13 @@ func (e *Enforcer) passActions(g *sched.Gate, n int, done uint64) {
 // chargeInstrumentation lets the time pass that the instrumentation up to a thread's next action takes.
 func (e *Enforcer) chargeInstrumentation(g *sched.Gate, n int) {
 	w := e.plan.work[n][e.threads[n].actions]
-	e.counts.Slots += w.slots
-	g.Charge(arch.Cycles(w.slots)*e.o.Costs.SlotCall + arch.Cycles(w.branches)*e.o.Costs.BranchCount)
+	slots := w.slots + w.arrivals
+	if e.o.Runs {
+		slots = w.slots + min(w.arrivals, 1)
+		g.Charge(arch.Cycles(w.arrivals) * e.o.Costs.SlotCheck)
+	}
+	e.counts.Slots += slots
+	g.Charge(arch.Cycles(slots)*e.o.Costs.SlotCall + arch.Cycles(w.branches)*e.o.Costs.BranchCount)
 }
 
 // reachInstruction handles a thread that has reached an instruction where it may have to wait.

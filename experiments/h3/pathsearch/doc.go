@@ -9,8 +9,9 @@
 // order of the recorded run. As the program itself is executed, nothing needs a model: not the
 // allocator, not files, not sockets, not the libraries.
 //
-// Which instructions access shared memory is found on the way: the accesses of each move are logged,
-// and when memory is seen to be shared the search begins anew with more places.
+// Which instructions access shared memory is found on the way: the accesses of each move are logged. An
+// attempt is carried on to its end although it passes places that were not known. Afterwards the search continues
+// with more places, or begins anew if they are many.
 //
 // Two sequences of moves lead to the same state if each thread has read from the same writes. A
 // state from which every continuation was tried is not entered again. After some attempts the search begins

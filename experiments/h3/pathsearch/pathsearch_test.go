@@ -101,11 +101,15 @@ func TestStatesByWhatWasRead(t *testing.T) {
 		store  bool
 	}
 	key := func(steps ...step) uint64 {
-		p := newPosition(r, 3, 3)
+		s, p := &search{writes: map[uint64]uint64{}}, newPosition(r, 3, 3)
 		for _, x := range steps {
-			p.note(x.thread, x.cell, x.store)
+			s.note(&p, x.thread, x.cell, x.store)
 		}
-		return p.key()
+		k := p.key()
+		if s.undo(s.changes); s.writes[1] != 0 || s.writes[2] != 0 {
+			t.Errorf("after all moves are taken back the last writes are %v", s.writes)
+		}
+		return k
 	}
 	write, read, other := step{0, 1, true}, step{1, 1, false}, step{1, 2, true}
 	if key(write, other) != key(other, write) {

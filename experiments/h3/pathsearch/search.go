@@ -58,14 +58,15 @@ func Search(ctx context.Context, p Problem) (*Result, error) {
 	if err != nil || !second {
 		return &Result{}, err
 	}
-	s := &search{Problem: p, recorded: r, stage: stage, ctx: ctx, sharing: newSharedCells(), result: &Result{}}
+	s := &search{Problem: p, recorded: r, stage: stage, ctx: ctx, sharing: newSharedCells(), writes: map[uint64]uint64{}, result: &Result{}}
 	s.root = s.stage.m.Snapshot()
 	s.stdoutAtRoot, s.stderrAtRoot = stage.stdout.Len(), stage.stderr.Len()
 	at := r.routes[0].find(stage.pc)
 	if at < 0 {
 		return &Result{}, nil
 	}
-	r.setRepeated(stage.repeats)
+	first := stage.m.Kernel().Tasks()[0].Process()
+	r.setRepeated(func(pc arch.Addr) bool { return repeats(first, pc) })
 	s.first = newPosition(r, at, ran)
 	defer s.releaseAll()
 	s.carryOut()
@@ -84,7 +85,11 @@ type search struct {
 
 	stdoutAtRoot, stderrAtRoot int
 
-	path  []node
+	path []node
+	// writes are, of each shared cell, the last write, and changes what the move under way has changed there.
+	writes  map[uint64]uint64
+	changes []change
+
 	dead  map[uint64]bool // states from which every continuation was tried
 	draw  rand.SplitMix
 	keep  uint64 // a random order has another core move at one of that number of nodes
@@ -110,18 +115,17 @@ const (
 
 // position is where the threads are, and what they have read.
 type position struct {
-	done   []int    // of each thread the instructions of its path
-	ran    []uint64 // of each thread the instructions, as the machine counts them
-	turns  []int    // of each core the turns that are over
-	last   int      // the core that moved last
-	reads  []uint64
-	writes map[uint64]uint64 // of each shared cell, the last write
-	sum    uint64            // of all of writes
-	calls  uint64            // system calls, in their order
+	done  []int    // of each thread the instructions of its path
+	ran   []uint64 // of each thread the instructions, as the machine counts them
+	turns []int    // of each core the turns that are over
+	last  int      // the core that moved last
+	reads []uint64
+	sum   uint64 // of all last writes to shared cells
+	calls uint64 // system calls, in their order
 }
 
 func newPosition(r *recorded, done int, ran uint64) position {
-	p := position{done: make([]int, len(r.routes)), ran: make([]uint64, len(r.routes)), turns: make([]int, len(r.cores)), reads: make([]uint64, len(r.routes)), writes: map[uint64]uint64{}}
+	p := position{done: make([]int, len(r.routes)), ran: make([]uint64, len(r.routes)), turns: make([]int, len(r.cores)), reads: make([]uint64, len(r.routes))}
 	p.done[0], p.ran[0] = done, ran
 	p.endTurns(r)
 	return p
@@ -141,10 +145,6 @@ func (p *position) endTurns(r *recorded) {
 func (p *position) clone() position {
 	q := *p
 	q.done, q.ran, q.turns, q.reads = slices.Clone(p.done), slices.Clone(p.ran), slices.Clone(p.turns), slices.Clone(p.reads)
-	q.writes = make(map[uint64]uint64, len(p.writes))
-	for k, v := range p.writes {
-		q.writes[k] = v
-	}
 	return q
 }
 
@@ -160,15 +160,27 @@ func (p *position) key() uint64 {
 	return k
 }
 
+// change is the last write to a cell before a move.
+type change struct{ cell, before uint64 }
+
 // note notes an access to a shared cell.
-func (p *position) note(thread int, n uint64, store bool) {
+func (s *search) note(p *position, thread int, n uint64, store bool) {
+	before := s.writes[n]
 	if !store {
-		p.reads[thread] = rand.Mix(p.reads[thread] ^ rand.Mix(n^p.writes[n]))
+		p.reads[thread] = rand.Mix(p.reads[thread] ^ rand.Mix(n^before))
 		return
 	}
 	now := rand.Mix(p.reads[thread] ^ rand.Mix(n+1) ^ uint64(p.done[thread])<<1)
-	p.sum += rand.Mix(n^now) - rand.Mix(n^p.writes[n])
-	p.writes[n] = now
+	p.sum += rand.Mix(n^now) - rand.Mix(n^before)
+	s.changes = append(s.changes, change{n, before})
+	s.writes[n] = now
+}
+
+// undo takes changes back.
+func (s *search) undo(changes []change) {
+	for _, c := range slices.Backward(changes) {
+		s.writes[c.cell] = c.before
+	}
 }
 
 // node is a state of the search, and the cores that have not moved from it yet.
@@ -180,7 +192,8 @@ type node struct {
 	stderr  int
 	before  arch.ThreadID // that ran last
 	move    int           // the core that has moved from here
-	// accesses are those of the move to shared cells.
+	// changes are those of the move that has led here, and accesses those of the move from here to shared cells.
+	changes  []change
 	accesses []access
 	// skipped reports that not every continuation was tried before the search left the state.
 	skipped bool
@@ -197,8 +210,9 @@ type access struct {
 // kernelCell stands for the kernel's state, which system calls read and write.
 const kernelCell = ^uint64(0)
 
-// nodesPerSnapshot is how many nodes there are for each snapshot.
-const nodesPerSnapshot = 16
+// nodesPerSnapshot is how many nodes there are for each snapshot among the last recentNodes, and nodesPerOldSnapshot
+// before them: a search returns to the last nodes most often, and snapshots take memory.
+const nodesPerSnapshot, recentNodes, nodesPerOldSnapshot = 16, 256, 256
 
 func (s *search) releaseAll() {
 	s.truncate(0)
@@ -207,7 +221,8 @@ func (s *search) releaseAll() {
 
 // truncate removes the nodes from a number on.
 func (s *search) truncate(n int) {
-	for i := n; i < len(s.path); i++ {
+	for i := len(s.path) - 1; i >= n; i-- {
+		s.undo(s.path[i].changes)
 		if s.path[i].snap != nil {
 			s.path[i].snap.Release()
 		}
@@ -222,7 +237,8 @@ const (
 	continues outcome = iota
 	found
 	exhausted
-	restarts // with other places, or other preferences
+	restarts // with other preferences
+	refines  // with more places
 	stops
 )
 
@@ -232,17 +248,14 @@ const unit = 64
 func (s *search) carryOut() {
 	s.dead = map[uint64]bool{}
 	for round := 1; ; {
-		known := len(s.sharing.at)
 		switch s.attempt(unit * luby(round)) {
 		case found:
 			s.result.Found = true
 			return
 		case exhausted, stops:
 			return
-		}
-		if len(s.sharing.at) > known {
-			s.dead = map[uint64]bool{} // states have more reads
-			s.best, s.furthest = nil, 0
+		case refines:
+			s.forget()
 			continue
 		}
 		round++
@@ -278,8 +291,12 @@ func (s *search) attempt(most int) outcome {
 		switch {
 		case s.result.Moves >= s.Moves || s.Stop() || s.ctx.Err() != nil:
 			return stops
-		case len(s.sharing.at) > known:
-			return restarts
+		case len(s.sharing.at) > known && s.result.Attempts > before:
+			if len(s.sharing.at) > known+known/manyPlaces {
+				return refines
+			}
+			s.refine()
+			known = len(s.sharing.at)
 		case s.result.Attempts-before > most:
 			return restarts
 		}
@@ -315,6 +332,24 @@ func (s *search) attempt(most int) outcome {
 				s.returnTo(len(s.path) - 1)
 			}
 		}
+	}
+}
+
+// manyPlaces is the share of the places that new ones have to exceed for the search to begin anew.
+const manyPlaces = 4
+
+// forget forgets what was found out about states, which have more reads now.
+func (s *search) forget() {
+	s.dead = map[uint64]bool{}
+	s.best, s.furthest = nil, 0
+}
+
+// refine adds the places that were found since the search began. It has passed some of them without a stop.
+func (s *search) refine() {
+	s.forget()
+	s.setPlaces(s.sharing.at)
+	for i := range s.path {
+		s.path[i].skipped = true
 	}
 }
 
@@ -497,6 +532,11 @@ func (s *search) push(p position, always bool) {
 	if always || len(s.path)%nodesPerSnapshot == 0 {
 		x.snap = s.stage.m.Snapshot()
 	}
+	if old := len(s.path) - recentNodes; old > 0 && old%nodesPerOldSnapshot != 0 && s.path[old].snap != nil {
+		s.path[old].snap.Release()
+		s.path[old].snap = nil
+	}
+	x.changes, s.changes = s.changes, nil
 	s.path = append(s.path, x)
 }
 
@@ -538,6 +578,13 @@ func (s *search) order(p *position) []int {
 
 // step lets a core move from the last node.
 func (s *search) step(core int) outcome {
+	o := s.tryMove(core)
+	s.undo(s.changes)
+	s.changes = nil
+	return o
+}
+
+func (s *search) tryMove(core int) outcome {
 	top := &s.path[len(s.path)-1]
 	t := &s.cores[core].turns[top.turns[core]]
 	r := &s.routes[t.route]
@@ -591,7 +638,7 @@ func (s *search) noteAccesses(p *position, thread int, entries []memlog.Entry, l
 		first, last := cellsOf(e)
 		for n := first; n <= last; n++ {
 			if cell := s.stage.process | n; s.sharing.note(s.routes[thread].thread, cell, arch.Addr(e.PC), store) {
-				p.note(thread, cell, store)
+				s.note(p, thread, cell, store)
 				*list = append(*list, access{cell, store})
 			}
 		}

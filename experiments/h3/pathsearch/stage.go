@@ -29,10 +29,13 @@ type stage struct {
 	call    arch.Addr // the system call that ended it; 0: none did
 	process uint64    // of the thread that ran, in the bits above those of addresses
 	entries []memlog.Entry
+
+	program  string                        // that the first process executes at the second thread's creation
+	repeated map[string]map[arch.Addr]bool // of other programs, whether instructions are repeated ones
 }
 
 func newStage(c machine.Config) (*stage, error) {
-	s := &stage{log: memlog.NewBuffer()}
+	s := &stage{log: memlog.NewBuffer(), repeated: map[string]map[arch.Addr]bool{}}
 	c.Stdout, c.Stderr = &s.stdout, &s.stderr
 	m, err := machine.New(c, machine.WithHook(s), machine.Isolated(), machine.WithPolicy(&s.policy))
 	if err != nil {
@@ -94,6 +97,7 @@ func (s *stage) runToSecondThread(ctx context.Context, r *recorded) (instruction
 		if len(s.m.Kernel().Tasks()) > 1 {
 			s.m.CPU().ForgetMemory()
 			s.m.CPU().MuteMemory(false)
+			s.program = s.m.Kernel().Tasks()[0].Process().Executable()
 			return s.ran, true, nil
 		}
 		if n%256 == 0 && ctx.Err() != nil {
@@ -124,9 +128,9 @@ func (s *stage) move(r *route, core arch.CoreID, from, to int, note func([]memlo
 		if m.ran > 0 && !follow.IsRunnable(s.m.Cluster(), r.thread) {
 			break
 		}
-		distance := r.nextRepeated(m.reached) - m.reached
+		distance := s.nextRepeated(r, m.reached, to) - m.reached
 		repeats := distance == 0
-		if distance = min(distance, to-m.reached); repeats {
+		if repeats {
 			distance = 1
 		}
 		s.step(r.thread, core, uint64(distance), note, &m)
@@ -166,11 +170,46 @@ func (s *stage) continueThread(thread arch.ThreadID, instructions uint64) {
 	}
 }
 
+// nextRepeated is the first index of a repeated instruction in a part of a thread's path, or the end of the part. The
+// thread's process may execute another program than the first one did, at the same addresses.
+func (s *stage) nextRepeated(r *route, from, to int) int {
+	process := s.processOf(r.thread)
+	if process == nil || process.Executable() == s.program {
+		return min(r.nextRepeated(from), to)
+	}
+	known := s.repeated[process.Executable()]
+	if known == nil {
+		known = map[arch.Addr]bool{}
+		s.repeated[process.Executable()] = known
+	}
+	for i := from; i < to; i++ {
+		pc := r.pc(i)
+		is, ok := known[pc]
+		if !ok {
+			is = repeats(process, pc)
+			known[pc] = is
+		}
+		if is {
+			return i
+		}
+	}
+	return to
+}
+
+// processOf is the process of a thread, or nil.
+func (s *stage) processOf(t arch.ThreadID) *kernel.Process {
+	tasks := s.m.Kernel().Tasks()
+	if i := slices.IndexFunc(tasks, func(x *kernel.Task) bool { return x.ID() == t }); i >= 0 {
+		return tasks[i].Process()
+	}
+	return nil
+}
+
 // repeats reports whether the instruction at an address is a string instruction with a prefix that repeats it:
 // the machine counts each of its rounds.
-func (s *stage) repeats(pc arch.Addr) bool {
+func repeats(p *kernel.Process, pc arch.Addr) bool {
 	var code [4]byte
-	n := s.m.Kernel().Tasks()[0].Process().Peek(pc, code[:])
+	n := p.Peek(pc, code[:])
 	prefix := false
 	for _, b := range code[:n] {
 		switch {
@@ -186,7 +225,7 @@ func (s *stage) repeats(pc arch.Addr) bool {
 
 // exists reports whether there is a thread, and it has not ended.
 func (s *stage) exists(t arch.ThreadID) bool {
-	return slices.ContainsFunc(s.m.Kernel().Tasks(), func(x *kernel.Task) bool { return x.ID() == t })
+	return s.processOf(t) != nil
 }
 
 // mover is the policy of a search: the thread that is asked for runs. It has the times that package guided
