@@ -323,7 +323,7 @@ func (m *Machine) Step() {
 		s.kernel.FireTimers(max(m.toNS(timer), deadline))
 		m.resolveStall(arch.NoThread, arch.NoCore, arch.Stop{})
 	case sched.Idle:
-		if m.mayClientsAct() {
+		if m.MayClientsAct() && !m.with.driven {
 			m.stopReplay(sched.End) // of a run that was ended while it waited for them
 		} else {
 			m.end(OutcomeDeadlock)
