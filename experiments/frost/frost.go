@@ -53,7 +53,7 @@ type Options struct {
 	// on the host. Nothing depends on it but how long that takes, and memory.
 	Followers int `json:"-"`
 	// Bound is called for each published port with the addresses of the host that it has. Clients on the host get
-	// what the guest sends when its epoch is committed.
+	// the guest's bytes when their epoch is committed.
 	Bound func(publish.Port, []netip.AddrPort) `json:"-"`
 	// Progress, if it is set, is called with how many epochs are committed, how many races
 	// there were, and how long the run has taken in milliseconds of virtual time.

@@ -9,8 +9,8 @@ import (
 	"github.com/heddle-dmt/heddle/experiments/frost/epoch"
 )
 
-// window is how many epochs are executed ahead of the oldest that is not over. With published ports there are none: what
-// clients send next depends on what they were sent.
+// window is how many epochs are executed ahead of the oldest that is not over. With published ports there are none: the
+// requests of clients depend on the replies.
 const window = 8
 
 // pendingEpoch is an epoch that the thread-parallel replica has gone through, and that

@@ -136,7 +136,7 @@ func (d *driver) startEpoch(ctx context.Context, at *epoch.Checkpoint, number, a
 	return g, nil
 }
 
-// inputs are what clients on the host did in the execution.
+// inputs are the operations of clients on the host in the execution.
 func (g *replicaGroup) inputs() *epoch.Inputs { return g.replicas[0].Inputs }
 
 // isReady reports whether all replicas are executed.

@@ -11,8 +11,8 @@ import (
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
-// Clients on the host act on a run with replicas at the begin of an epoch alone: they take what the guest has sent in
-// epochs that are committed, and what they send is an input of the epoch, the same for all replicas and executions of it.
+// Clients on the host act on a run with replicas at the begin of an epoch alone: they take the bytes that the guest has sent in
+// epochs that are committed, and the bytes that they send are an input of the epoch, the same for all replicas and executions of it.
 
 // Inputs are the operations of clients on the host at the begin of an epoch.
 type Inputs struct {
@@ -157,15 +157,15 @@ func (r *Runner) haveClientsNews(sent int) (output, input bool) {
 	return r.m.Clients().Pending() > sent, h.Ready()
 }
 
-// repeatInputs carries out the inputs of the epoch that begins at a state and is given up: what clients have taken there is
-// not delivered again.
+// repeatInputs carries out the inputs of the epoch that begins at a state and is given up: bytes that clients have taken there
+// are not delivered again.
 func (h *clientHost) repeatInputs(m *machine.Machine, at *Checkpoint) {
 	if h != nil && h.from == at {
 		h.last.carryOut(m)
 	}
 }
 
-// finish delivers to clients what the guest has sent, after the run, and returns how many bytes clients did not take.
+// finish delivers the guest's bytes to clients, after the run, and returns how many bytes clients did not take.
 func (h *clientHost) finish(m *machine.Machine) int {
 	return h.Finish(publish.EndedGuest{Clients: m.Clients()}, publish.Patience)
 }

@@ -235,7 +235,7 @@ type Replica struct {
 	Order                      *partialorder.Order
 	Diverged, BenignDivergence string
 	Output                     []Output
-	// Inputs are what clients on the host did at the begin of a thread-parallel replica; nil if no ports are published.
+	// Inputs are the operations of clients on the host at the begin of a thread-parallel replica; nil if no ports are published.
 	Inputs *Inputs
 	// Instructions are those of all threads. Cycles is the time of a
 	// thread-parallel replica on its cores, of an epoch-parallel one on its core.
