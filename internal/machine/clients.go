@@ -19,7 +19,7 @@ import (
 // how long the machine has waited for it.
 
 var errPublished = errs.Define("clients-cannot-connect",
-	"the run has published ports ({ports}), and clients on the host can connect only in heddle run, heddle record and heddle races, not where a run may be executed more than once, in part, or under a schedule that was made of another run",
+	"the run has published ports ({ports}), and clients on the host can connect only in heddle run, heddle record, heddle races and heddle frost run, not where a run may be executed more than once, in part, or under a schedule that was made of another run",
 	"What a client has sent cannot be asked for again, and what it was sent cannot be taken back.",
 	"Leave --publish out, or record the run with heddle record --publish and use the recording: heddle replay, heddle races and the debugger repeat it without clients.")
 
