@@ -1,6 +1,8 @@
 package kernel
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 
 	"golang.org/x/sys/unix"
@@ -9,6 +11,7 @@ import (
 	"github.com/heddle-dmt/heddle/guest/linux"
 	"github.com/heddle-dmt/heddle/guest/mm"
 	"github.com/heddle-dmt/heddle/guest/procfs"
+	"github.com/heddle-dmt/heddle/guest/sock"
 	"github.com/heddle-dmt/heddle/guest/vfs"
 )
 
@@ -18,6 +21,25 @@ func (k *Kernel) Proc() procfs.Kernel { return &procView{k} }
 type procView struct{ k *Kernel }
 
 func (v *procView) CPUID(leaf, subleaf uint32) [4]uint32 { return v.k.cpu.CPUID(leaf, subleaf) }
+
+// Network implements procfs.Kernel.
+func (v *procView) Network() *sock.Stack { return v.k.net }
+
+// UnixSockets implements procfs.Kernel.
+func (v *procView) UnixSockets() []sock.Status {
+	found := map[uint64]sock.Status{}
+	for _, pid := range v.Processes() {
+		p := v.Process(pid)
+		for _, fd := range p.Files() {
+			f, _ := p.File(fd)
+			if s, ok := f.Impl.(*socketFile); ok && s.IsUnix() {
+				x := s.Status()
+				found[x.Inode] = x
+			}
+		}
+	}
+	return slices.SortedFunc(maps.Values(found), func(a, b sock.Status) int { return cmp.Compare(a.Inode, b.Inode) })
+}
 
 func (v *procView) Machine() procfs.Machine {
 	k := v.k

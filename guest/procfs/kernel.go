@@ -7,6 +7,7 @@ import (
 	"github.com/heddle-dmt/heddle/guest/ipc/sem"
 	"github.com/heddle-dmt/heddle/guest/ipc/shm"
 	"github.com/heddle-dmt/heddle/guest/mm"
+	"github.com/heddle-dmt/heddle/guest/sock"
 	"github.com/heddle-dmt/heddle/guest/vfs"
 )
 
@@ -28,6 +29,9 @@ type Kernel interface {
 	SetPtraceScope(scope int)
 	// SystemV returns the System V objects of each kind.
 	SystemV() (*shm.System, *sem.System, *msg.System)
+	// Network is the network, and UnixSockets are the UNIX sockets that have descriptors, by inode.
+	Network() *sock.Stack
+	UnixSockets() []sock.Status
 }
 
 // Process is a thread group.

@@ -15,6 +15,7 @@ import (
 	"github.com/heddle-dmt/heddle/guest/ipc/sem"
 	"github.com/heddle-dmt/heddle/guest/ipc/shm"
 	"github.com/heddle-dmt/heddle/guest/mm"
+	"github.com/heddle-dmt/heddle/guest/sock"
 	"github.com/heddle-dmt/heddle/guest/vfs"
 )
 
@@ -55,6 +56,15 @@ func (k *fakeKernel) SystemV() (*shm.System, *sem.System, *msg.System) {
 	_, _ = sets.Get(caller, 5, 3, ipc.Create|0o640)
 	_, _ = queues.Get(caller, -2, ipc.Create|0o600)
 	return shm.New(nil, nil, nil), sets, queues
+}
+
+func (k *fakeKernel) Network() *sock.Stack { return sock.New(nil, nil) }
+
+func (k *fakeKernel) UnixSockets() []sock.Status {
+	return []sock.Status{
+		{Type: 1, State: 1, Inode: 17, Listens: true, Local: sock.Addr{Family: 1, Name: "/run/socket"}},
+		{Type: 2, State: 3, Inode: 19, Local: sock.Addr{Family: 1, Name: "\x00name"}},
+	}
 }
 
 func (k *fakeKernel) PtraceScope() int { return k.scope }
