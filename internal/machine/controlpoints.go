@@ -190,7 +190,7 @@ func (c *control) reportAtomic(e *event.Sync) {
 	s.atomic = false
 	if c.needs.Atomics {
 		c.controller.Observe(&c.gate, sched.ThreadEvent{
-			Kind: sched.AtomicExecuted, Thread: e.Thread, Instructions: e.Instructions, Sync: e, Failed: s.failed && e.Instructions == c.recorder.Retired(),
+			Kind: sched.AtomicExecuted, Thread: e.Thread, Instructions: e.Instructions, Sync: e, Failed: s.failed && c.recorder.Retired()-e.Instructions <= 1,
 		})
 	}
 }
