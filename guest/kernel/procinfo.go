@@ -22,11 +22,33 @@ type procView struct{ k *Kernel }
 
 func (v *procView) CPUID(leaf, subleaf uint32) [4]uint32 { return v.k.cpu.CPUID(leaf, subleaf) }
 
-// Network implements procfs.Kernel.
-func (v *procView) Network() *sock.Stack { return v.k.net }
+// Sockets implements procfs.Kernel.
+func (v *procView) Sockets(family, kind int) (list []procfs.Socket) {
+	var found []sock.Status
+	switch {
+	case family == unix.AF_UNIX:
+		found = v.unixSockets()
+	case kind == unix.SOCK_STREAM:
+		found = v.k.net.TCP(family)
+	default:
+		found = v.k.net.UDP(family)
+	}
+	for i := range found {
+		x := &found[i]
+		list = append(list, procfs.Socket{
+			Type: x.Type, State: x.State, Local: endpointOf(&x.Local), Remote: endpointOf(&x.Remote), Received: x.Received,
+			Remaining: x.Remaining, UID: x.UID, Inode: x.Inode, Listens: x.Listens,
+		})
+	}
+	return list
+}
 
-// UnixSockets implements procfs.Kernel.
-func (v *procView) UnixSockets() []sock.Status {
+func endpointOf(a *sock.Addr) procfs.Endpoint {
+	return procfs.Endpoint{IP: a.IP, Port: a.Port, Name: a.Name}
+}
+
+// unixSockets lists the UNIX sockets that have descriptors, by inode.
+func (v *procView) unixSockets() []sock.Status {
 	found := map[uint64]sock.Status{}
 	for _, pid := range v.Processes() {
 		p := v.Process(pid)

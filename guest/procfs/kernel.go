@@ -7,7 +7,6 @@ import (
 	"github.com/heddle-dmt/heddle/guest/ipc/sem"
 	"github.com/heddle-dmt/heddle/guest/ipc/shm"
 	"github.com/heddle-dmt/heddle/guest/mm"
-	"github.com/heddle-dmt/heddle/guest/sock"
 	"github.com/heddle-dmt/heddle/guest/vfs"
 )
 
@@ -29,9 +28,9 @@ type Kernel interface {
 	SetPtraceScope(scope int)
 	// SystemV returns the System V objects of each kind.
 	SystemV() (*shm.System, *sem.System, *msg.System)
-	// Network is the network, and UnixSockets are the UNIX sockets that have descriptors, by inode.
-	Network() *sock.Stack
-	UnixSockets() []sock.Status
+	// Sockets lists the sockets of a family and type, by port: AF_INET and AF_INET6 those that have a port and are not only
+	// bound (SOCK_STREAM), or that have a port (SOCK_DGRAM); AF_UNIX those of all types that have descriptors, by inode.
+	Sockets(family, kind int) []Socket
 }
 
 // Process is a thread group.

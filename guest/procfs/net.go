@@ -6,9 +6,28 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/heddle-dmt/heddle/guest/sock"
 )
+
+// Socket is a socket as a line of /proc/net shows it.
+type Socket struct {
+	Type, State   int // unix.SOCK_STREAM and so on; a number of the file's
+	Local, Remote Endpoint
+	// Received is the number of bytes that are to be read, of a listener the number of connections that are to be accepted.
+	Received int
+	// Remaining is the time in ns until a connection in TIME_WAIT is forgotten.
+	Remaining int64
+	UID       uint32
+	// Inode is that of the socket's file; 0: it has none, or none any more.
+	Inode   uint64
+	Listens bool
+}
+
+// Endpoint is an address of a socket: of AF_INET in the last four bytes of IP, of AF_UNIX the name.
+type Endpoint struct {
+	IP   [16]byte
+	Port uint16
+	Name string
+}
 
 // netDir is /proc/PID/net: the loopback interface, and the sockets.
 var netDir = fixedFolder("net",
@@ -21,19 +40,19 @@ var netDir = fixedFolder("net",
 	constantFile("route", "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT\n"),
 	printedFile("tcp", func(r *request, p *textPrinter) {
 		p.printf("%-149s\n", "  sl"+ipv4Header)
-		printTCP(p, r.kernel.Network().TCP(unix.AF_INET), 149)
+		printTCP(p, r.kernel.Sockets(unix.AF_INET, unix.SOCK_STREAM), unix.AF_INET, 149)
 	}),
 	printedFile("tcp6", func(r *request, p *textPrinter) {
 		p.printf("  sl%s\n", ipv6Header)
-		printTCP(p, r.kernel.Network().TCP(unix.AF_INET6), 0)
+		printTCP(p, r.kernel.Sockets(unix.AF_INET6, unix.SOCK_STREAM), unix.AF_INET6, 0)
 	}),
 	printedFile("udp", func(r *request, p *textPrinter) {
 		p.printf("%-127s\n", "   sl"+ipv4Header+" ref pointer drops")
-		printUDP(p, r.kernel.Network().UDP(unix.AF_INET), 127)
+		printUDP(p, r.kernel.Sockets(unix.AF_INET, unix.SOCK_DGRAM), unix.AF_INET, 127)
 	}),
 	printedFile("udp6", func(r *request, p *textPrinter) {
 		p.printf("  sl%s ref pointer drops\n", ipv6Header)
-		printUDP(p, r.kernel.Network().UDP(unix.AF_INET6), 0)
+		printUDP(p, r.kernel.Sockets(unix.AF_INET6, unix.SOCK_DGRAM), unix.AF_INET6, 0)
 	}),
 	printedFile("unix", printUnix),
 )
@@ -54,11 +73,11 @@ const (
 )
 
 // addresses are both addresses of a socket: each 32-bit word of an address as the number that it is in memory.
-func addresses(s *sock.Status) string {
-	return endpoint(&s.Local, s.Family) + " " + endpoint(&s.Remote, s.Family)
+func addresses(s *Socket, family int) string {
+	return s.Local.text(family) + " " + s.Remote.text(family)
 }
 
-func endpoint(a *sock.Addr, family int) string {
+func (a *Endpoint) text(family int) string {
 	words := a.IP[:]
 	if family == unix.AF_INET {
 		words = words[12:]
@@ -71,10 +90,10 @@ func endpoint(a *sock.Addr, family int) string {
 }
 
 // printTCP prints sockets as get_tcp4_sock and get_timewait4_sock do (net/ipv4/tcp_ipv4.c), each in a line of at least a width.
-func printTCP(p *textPrinter, list []sock.Status, width int) {
+func printTCP(p *textPrinter, list []Socket, family, width int) {
 	for i := range list {
 		s := &list[i]
-		line := fmt.Sprintf("%4d: %s %02X 00000000:%08X ", i, addresses(s), s.State, s.Received)
+		line := fmt.Sprintf("%4d: %s %02X 00000000:%08X ", i, addresses(s, family), s.State, s.Received)
 		switch {
 		case s.Remaining > 0:
 			line += fmt.Sprintf("03:%08X 00000000 %5d %8d 0 3 %s", s.Remaining/tick, s.UID, 0, noAddress)
@@ -88,11 +107,11 @@ func printTCP(p *textPrinter, list []sock.Status, width int) {
 }
 
 // printUDP prints sockets as udp4_format_sock does (net/ipv4/udp.c).
-func printUDP(p *textPrinter, list []sock.Status, width int) {
+func printUDP(p *textPrinter, list []Socket, family, width int) {
 	for i := range list {
 		s := &list[i]
 		p.printf("%-*s\n", width, fmt.Sprintf("%5d: %s %02X 00000000:%08X 00:00000000 00000000 %5d %8d %d 2 %s 0",
-			s.Local.Port, addresses(s), s.State, s.Received, s.UID, 0, s.Inode, noAddress))
+			s.Local.Port, addresses(s, family), s.State, s.Received, s.UID, 0, s.Inode, noAddress))
 	}
 }
 
@@ -101,7 +120,7 @@ func printUDP(p *textPrinter, list []sock.Status, width int) {
 func printUnix(r *request, p *textPrinter) {
 	const accepts = 0x10000 // __SO_ACCEPTCON
 	p.WriteString("Num       RefCount Protocol Flags    Type St Inode Path\n")
-	for _, s := range r.kernel.UnixSockets() {
+	for _, s := range r.kernel.Sockets(unix.AF_UNIX, 0) {
 		flags, references := 0, 2
 		if s.Listens {
 			flags = accepts

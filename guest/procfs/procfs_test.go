@@ -15,7 +15,6 @@ import (
 	"github.com/heddle-dmt/heddle/guest/ipc/sem"
 	"github.com/heddle-dmt/heddle/guest/ipc/shm"
 	"github.com/heddle-dmt/heddle/guest/mm"
-	"github.com/heddle-dmt/heddle/guest/sock"
 	"github.com/heddle-dmt/heddle/guest/vfs"
 )
 
@@ -58,12 +57,13 @@ func (k *fakeKernel) SystemV() (*shm.System, *sem.System, *msg.System) {
 	return shm.New(nil, nil, nil), sets, queues
 }
 
-func (k *fakeKernel) Network() *sock.Stack { return sock.New(nil, nil) }
-
-func (k *fakeKernel) UnixSockets() []sock.Status {
-	return []sock.Status{
-		{Type: 1, State: 1, Inode: 17, Listens: true, Local: sock.Addr{Family: 1, Name: "/run/socket"}},
-		{Type: 2, State: 3, Inode: 19, Local: sock.Addr{Family: 1, Name: "\x00name"}},
+func (k *fakeKernel) Sockets(family, _ int) []Socket {
+	if family != unix.AF_UNIX {
+		return nil
+	}
+	return []Socket{
+		{Type: 1, State: 1, Inode: 17, Listens: true, Local: Endpoint{Name: "/run/socket"}},
+		{Type: 2, State: 3, Inode: 19, Local: Endpoint{Name: "\x00name"}},
 	}
 }
 

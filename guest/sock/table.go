@@ -18,7 +18,7 @@ const (
 
 // Status is a socket as a line of /proc/net shows it.
 type Status struct {
-	Family, Type  int // unix.AF_INET and unix.SOCK_STREAM, and so on
+	Type          int // unix.SOCK_STREAM and so on
 	State         int
 	Local, Remote Addr
 	// Received is the number of bytes that are to be read, of a listener the number of connections that are to be accepted.
@@ -67,7 +67,7 @@ func (s *Socket) IsUnix() bool { return s.isUnix() }
 // Status describes the socket.
 func (s *Socket) Status() Status {
 	x := Status{
-		Family: s.family, Type: s.kind, State: tcpClose, Local: s.local, Remote: s.remote, Received: s.recvBytes, UID: s.owner.UID, Inode: s.inode,
+		Type: s.kind, State: tcpClose, Local: s.local, Remote: s.remote, Received: s.recvBytes, UID: s.owner.UID, Inode: s.inode,
 		Listens: s.state == listening,
 	}
 	switch {
