@@ -202,6 +202,8 @@ type ThreadEvent struct {
 	// Signal and Sync describe events of some kinds, and are valid during the call only.
 	Signal *event.Signal
 	Sync   *event.Sync
+	// Failed reports, of AtomicExecuted, that the instruction is a CMPXCHG that has stored nothing, as far as that is known.
+	Failed bool
 }
 
 // Pass is a Controller that lets every thread continue.

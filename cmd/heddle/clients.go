@@ -36,19 +36,19 @@ func (f *runFlags) checkPublish(options job.Options) error {
 	return nil
 }
 
-// withClients lets clients on the host connect to published ports, and says which ports of the
-// host were chosen.
-func (a *app) withClients() machine.Option {
-	return machine.WithClients(func(p publish.Port, list []netip.AddrPort) {
-		if p.Host != 0 {
-			return
-		}
-		var texts []string
-		for _, address := range list {
-			texts = append(texts, address.String())
-		}
-		a.say("port %d of the guest is published on %s", p.Guest, strings.Join(texts, " and "))
-	})
+// withClients lets clients on the host connect to published ports.
+func (a *app) withClients() machine.Option { return machine.WithClients(a.sayPort) }
+
+// sayPort says on which port of the host a published port is, if it was chosen.
+func (a *app) sayPort(p publish.Port, list []netip.AddrPort) {
+	if p.Host != 0 {
+		return
+	}
+	var texts []string
+	for _, address := range list {
+		texts = append(texts, address.String())
+	}
+	a.say("port %d of the guest is published on %s", p.Guest, strings.Join(texts, " and "))
 }
 
 // sayClients says how the result depends on clients.

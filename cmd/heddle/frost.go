@@ -125,6 +125,10 @@ func (a *app) frostRun(ctx context.Context, flags *pflag.FlagSet, f *frostFlags,
 	}
 	defer stdin.Close()
 	c := j.Config()
+	if len(c.Publish) > 0 && f.nameRaces {
+		return errPublishAlone.New("--name-races")
+	}
+	f.options.Bound = a.sayPort
 	c.Stdin = stdin.Reader
 	a.setOutputs(limited, &c)
 	if f.nameRaces {
@@ -197,6 +201,7 @@ func (a *app) frostReport(ctx context.Context, f *frostFlags, r *frost.Report) e
 		a.status = machine.ExitTimeLimit
 		a.say("%v after the last epoch that was committed, which depends on the speed of the host", limit)
 	}
+	a.sayClients(r.Result)
 	if f.quiet && r.Verdict == frost.Clean {
 		return nil
 	}

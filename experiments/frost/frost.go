@@ -3,6 +3,7 @@ package frost
 import (
 	"context"
 	"io"
+	"net/netip"
 	"slices"
 
 	"github.com/heddle-dmt/heddle/analyses/complementary"
@@ -11,6 +12,7 @@ import (
 	"github.com/heddle-dmt/heddle/experiments/peregrine"
 	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/internal/machine"
+	"github.com/heddle-dmt/heddle/internal/machine/publish"
 )
 
 var errOptions = errs.Define("frost-option",
@@ -50,6 +52,9 @@ type Options struct {
 	// Followers is how many epoch-parallel replicas are executed at the same time
 	// on the host. Nothing depends on it but how long that takes, and memory.
 	Followers int `json:"-"`
+	// Bound is called for each published port with the addresses of the host that it has. Clients on the host get
+	// the guest's bytes when their epoch is committed.
+	Bound func(publish.Port, []netip.AddrPort) `json:"-"`
 	// Progress, if it is set, is called with how many epochs are committed, how many races
 	// there were, and how long the run has taken in milliseconds of virtual time.
 	Progress func(committed, races int, ms float64) `json:"-"`
@@ -111,6 +116,7 @@ type driver struct {
 	replicas *epoch.Runner
 	workers  *workerPool
 	options  Options
+	ahead    int // how many epochs may be executed before the oldest is committed
 	out, err io.Writer
 	report   *Report
 	known    knowledge
@@ -143,18 +149,21 @@ func Run(ctx context.Context, c machine.Config, o Options) (*Report, error) {
 		return nil, err
 	}
 	peregrine.BindNow(&c) // who is the first to call a function leaves its traces on the stack
-	r, err := epoch.NewRunner(c, epoch.Options{Followers: o.Followers, Reads: o.CompareReads})
+	r, err := epoch.NewRunner(ctx, c, epoch.Options{Followers: o.Followers, Reads: o.CompareReads, Bound: o.Bound})
 	if err != nil {
 		return nil, err
 	}
 	defer r.Close()
 	d := &driver{
-		replicas: r, options: o, workers: newWorkerPool(r, o.Followers), out: c.Stdout, err: c.Stderr, mhz: float64(c.Costs.MHz),
+		replicas: r, options: o, ahead: window, workers: newWorkerPool(r, o.Followers), out: c.Stdout, err: c.Stderr, mhz: float64(c.Costs.MHz),
 		report: &Report{Options: o, Cores: c.Cores},
 		known:  knowledge{length: complementary.NewLength(o.Epoch), sampler: *sampler, counts: complementary.Constraints{}},
 	}
 	defer d.workers.waitForJobs()
 	d.known.length.Step = o.Growth
+	if len(c.Publish) > 0 {
+		d.ahead = 1
+	}
 	return d.runProgram(ctx)
 }
 
@@ -210,7 +219,7 @@ func (d *driver) resolveRace(ctx context.Context, number int, at *epoch.Checkpoi
 	for attempt := 0; ; attempt++ {
 		if attempt > 0 {
 			var err error
-			if g, err = d.executeAgain(ctx, at, number, attempt); err != nil {
+			if g, err = d.executeAgain(ctx, at, number, attempt, g.inputs()); err != nil {
 				return nil, err
 			}
 			e = d.judgeReplicas(number, attempt, g)
@@ -231,9 +240,9 @@ func (d *driver) resolveRace(ctx context.Context, number int, at *epoch.Checkpoi
 	}
 }
 
-// executeAgain executes an epoch once more.
-func (d *driver) executeAgain(ctx context.Context, at *epoch.Checkpoint, number, attempt int) (*replicaGroup, error) {
-	g, err := d.startEpoch(ctx, at, number, attempt)
+// executeAgain executes an epoch once more, with the same inputs.
+func (d *driver) executeAgain(ctx context.Context, at *epoch.Checkpoint, number, attempt int, inputs *epoch.Inputs) (*replicaGroup, error) {
+	g, err := d.startEpoch(ctx, at, number, attempt, inputs)
 	if err != nil {
 		return nil, err
 	}
@@ -353,7 +362,7 @@ func (d *driver) runUnpreempted(ctx context.Context, e *Epoch, g *replicaGroup, 
 		return nil
 	}
 	o := d.epochOptions()
-	o.Priority = g.order
+	o.Priority, o.Inputs = g.order, g.inputs()
 	x, err := d.replicas.RunThreadParallel(ctx, at, o)
 	if err != nil {
 		return err

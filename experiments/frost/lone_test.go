@@ -135,3 +135,16 @@ func TestOpenMPWaitsInTheKernel(t *testing.T) {
 		t.Errorf("%q: %s", x.stdout, x.text())
 	}
 }
+
+// TestAttemptsAreClean: threads that repeat a CMPXCHG until it stores, after a plain load of the old value, leave the same
+// memory in all replicas.
+func TestAttemptsAreClean(t *testing.T) {
+	bin := gcctest.File(t, "testdata/stack.c", "-pthread", "-static")
+	want, _ := natively(t, []string{bin})
+	for seed := 1; seed <= trials(2, 30); seed++ {
+		x := try(t, options(), sched.Options{Policy: sched.Random, Quantum: 200}, uint64(seed), bin)
+		if x.Verdict != frost.Clean || x.Harmless > 0 || x.stdout != want {
+			t.Errorf("seed %d prints %q, natively %q: %s", seed, x.stdout, want, x.text())
+		}
+	}
+}

@@ -9,7 +9,8 @@ import (
 	"github.com/heddle-dmt/heddle/experiments/frost/epoch"
 )
 
-// window is how many epochs are executed ahead of the oldest that is not over.
+// window is how many epochs are executed ahead of the oldest that is not over. With published ports there are none: the
+// requests of clients depend on the replies.
 const window = 8
 
 // pendingEpoch is an epoch that the thread-parallel replica has gone through, and that
@@ -61,7 +62,7 @@ func (d *driver) canStartEpoch() bool {
 	if n > 0 && (d.replicas.Scarce() || d.pending[n-1].firstErr != nil) {
 		return false
 	}
-	return n < window && !d.at.Done()
+	return n < d.ahead && !d.at.Done()
 }
 
 // oldestPending is the first epoch that is not over, nil if all are.
@@ -79,7 +80,7 @@ func (d *driver) startPending(ctx context.Context, number int) {
 	ctx, land := context.WithCancel(ctx)
 	f := &pendingEpoch{number: number, begin: d.at, cancel: land}
 	length := d.known.length
-	f.replicas, f.firstErr = d.startEpoch(ctx, d.at, number, 0)
+	f.replicas, f.firstErr = d.startEpoch(ctx, d.at, number, 0, nil)
 	f.before = d.known
 	f.before.length = length
 	f.before.counts = maps.Clone(d.known.counts)

@@ -113,9 +113,10 @@ type replicaGroup struct {
 }
 
 // startEpoch executes an epoch thread-parallel, and has it executed epoch-parallel if it
-// is to be checked.
-func (d *driver) startEpoch(ctx context.Context, at *epoch.Checkpoint, number, attempt int) (*replicaGroup, error) {
+// is to be checked. The inputs are those of an earlier execution of it, or nil.
+func (d *driver) startEpoch(ctx context.Context, at *epoch.Checkpoint, number, attempt int, inputs *epoch.Inputs) (*replicaGroup, error) {
 	o := d.epochOptions()
+	o.Inputs = inputs
 	o.Seed, o.Priority = d.chooseSchedule(number, attempt)
 	first, err := d.replicas.RunThreadParallel(ctx, at, o)
 	if err != nil {
@@ -134,6 +135,9 @@ func (d *driver) startEpoch(ctx context.Context, at *epoch.Checkpoint, number, a
 	}
 	return g, nil
 }
+
+// inputs are the operations of clients on the host in the execution.
+func (g *replicaGroup) inputs() *epoch.Inputs { return g.replicas[0].Inputs }
 
 // isReady reports whether all replicas are executed.
 func (g *replicaGroup) isReady() bool {

@@ -107,7 +107,7 @@ type Kernel struct {
 	costs      arch.Costs
 
 	scratch      *scratch
-	pipes        pipe.Account
+	pipes        *pipe.Account
 	net          *sock.Stack
 	ipc          ipcObjects
 	inotify      *inotify.System
@@ -148,7 +148,7 @@ func New(cpu CPU, ram *mem.RAM, fs *vfs.FS, sched Scheduler, observer Observer, 
 		lastID: firstID - 1, scratch: &scratch{}, net: sock.New(fs, fs.Memory()), hostname: "heddle",
 		stats: Stats{Syscalls: map[string]uint64{}, Unsupported: map[string]uint64{}},
 	}
-	k.host = &clock{}
+	k.host = newClock()
 	k.clock = k.host
 	if len(config.Service) > 0 {
 		k.sched = &serviceScheduler{sched, k}
@@ -161,7 +161,7 @@ func New(cpu CPU, ram *mem.RAM, fs *vfs.FS, sched Scheduler, observer Observer, 
 		fs.Clock = stampClock{k}
 	}
 	k.memory = fs.Memory()
-	k.pipes.Memory = k.memory
+	k.pipes = &pipe.Account{Memory: k.memory}
 	k.ipc = k.newIPC()
 	k.inotify = inotify.New(k.memory)
 	if len(config.Requests) > 0 {
@@ -183,7 +183,7 @@ func newRandomStream(seed uint64, use string) *rand.ChaCha8 {
 
 // Read fills p from the guest's random stream.
 func (k *Kernel) Read(p []byte) {
-	if s := k.service; s != nil && k.clock == &s.clock {
+	if s := k.service; s != nil && k.clock == s.clock {
 		_, _ = s.entropy.Read(p)
 		return
 	}

@@ -17,7 +17,7 @@ func (t *Task) makePipe(addr uint64, flags int) (uint64, unix.Errno) {
 		return 0, unix.EINVAL
 	}
 	i := t.k.fs.NewPipe(t.vfsContext())
-	read, write := pipe.Pair(&t.k.pipes, flags&unix.O_DIRECT != 0)
+	read, write := pipe.Pair(t.k.pipes, flags&unix.O_DIRECT != 0)
 	i.Object = read.Pipe() // for opens through /proc/self/fd
 	status := flags & (unix.O_NONBLOCK | unix.O_DIRECT)
 	files := [2]*vfs.File{
@@ -62,7 +62,7 @@ func (t *Task) openFIFO(f *vfs.File) unix.Errno {
 		}
 		p, ok := i.Object.(*pipe.Pipe)
 		if !ok {
-			p = pipe.New(&t.k.pipes)
+			p = pipe.New(t.k.pipes)
 			i.Object = p
 		}
 		var errno unix.Errno

@@ -1,6 +1,8 @@
 package kernel
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 
 	"golang.org/x/sys/unix"
@@ -9,6 +11,7 @@ import (
 	"github.com/heddle-dmt/heddle/guest/linux"
 	"github.com/heddle-dmt/heddle/guest/mm"
 	"github.com/heddle-dmt/heddle/guest/procfs"
+	"github.com/heddle-dmt/heddle/guest/sock"
 	"github.com/heddle-dmt/heddle/guest/vfs"
 )
 
@@ -18,6 +21,47 @@ func (k *Kernel) Proc() procfs.Kernel { return &procView{k} }
 type procView struct{ k *Kernel }
 
 func (v *procView) CPUID(leaf, subleaf uint32) [4]uint32 { return v.k.cpu.CPUID(leaf, subleaf) }
+
+// Sockets implements procfs.Kernel.
+func (v *procView) Sockets(family, kind int) (list []procfs.Socket) {
+	var found []sock.Status
+	switch {
+	case family == unix.AF_UNIX:
+		found = v.unixSockets()
+	case kind == unix.SOCK_STREAM:
+		found = v.k.net.TCP(family)
+	default:
+		found = v.k.net.UDP(family)
+	}
+	for i := range found {
+		x := &found[i]
+		list = append(list, procfs.Socket{
+			Type: x.Type, State: x.State, Local: endpointOf(&x.Local), Remote: endpointOf(&x.Remote), Received: x.Received,
+			Remaining: x.Remaining, UID: x.UID, Inode: x.Inode, Listens: x.Listens,
+		})
+	}
+	return list
+}
+
+func endpointOf(a *sock.Addr) procfs.Endpoint {
+	return procfs.Endpoint{IP: a.IP, Port: a.Port, Name: a.Name}
+}
+
+// unixSockets lists the UNIX sockets that have descriptors, by inode.
+func (v *procView) unixSockets() []sock.Status {
+	found := map[uint64]sock.Status{}
+	for _, pid := range v.Processes() {
+		p := v.Process(pid)
+		for _, fd := range p.Files() {
+			f, _ := p.File(fd)
+			if s, ok := f.Impl.(*socketFile); ok && s.IsUnix() {
+				x := s.Status()
+				found[x.Inode] = x
+			}
+		}
+	}
+	return slices.SortedFunc(maps.Values(found), func(a, b sock.Status) int { return cmp.Compare(a.Inode, b.Inode) })
+}
 
 func (v *procView) Machine() procfs.Machine {
 	k := v.k

@@ -12,11 +12,14 @@ import (
 	"github.com/heddle-dmt/heddle/guest/loader"
 )
 
-// clock is a monotonic clock with its timers.
+// clock is a monotonic clock with its timers. Others refer to it and to its timers by pointers, which a copy of the kernel
+// keeps only to whole objects.
 type clock struct {
 	now    int64 // ns since the start of the run
-	timers timerQueue
+	timers *timerQueue
 }
+
+func newClock() *clock { return &clock{timers: &timerQueue{}} }
 
 func (c *clock) nextTimer() (deadline int64, found bool) {
 	if len(c.timers.heap) == 0 {
@@ -38,7 +41,7 @@ func (k *Kernel) actFor(t *Task) {
 	k.current = t
 	k.clock, k.fs.Serving = k.host, false
 	if s := t.proc.service; s != nil {
-		k.clock, k.fs.Serving = &s.clock, true
+		k.clock, k.fs.Serving = s.clock, true
 	}
 }
 
@@ -49,7 +52,7 @@ func (k *Kernel) actFor(t *Task) {
 // pid_namespaces(7); there the ids are also seen from outside by other numbers.)
 type Service struct {
 	k       *Kernel
-	clock   clock
+	clock   *clock
 	lastID  arch.ThreadID
 	entropy *rand.ChaCha8
 	// holding: the signals that other processes send wait in held.
@@ -105,7 +108,7 @@ const readStep = 1000
 // while its clock stands sees them advance: programs wait for that in loops. It depends on the
 // thread alone.
 func (k *Kernel) readClock() int64 {
-	if s := k.service; s == nil || k.clock != &s.clock || k.current == nil {
+	if s := k.service; s == nil || k.clock != s.clock || k.current == nil {
 		return k.clock.now
 	}
 	t := k.current
@@ -176,7 +179,7 @@ func (s *Service) NextTimer() (deadline int64, found bool) { return s.clock.next
 // FireTimers moves the service's clock forward to now and expires the timers that are due.
 func (s *Service) FireTimers(now int64) {
 	s.clock.now = max(s.clock.now, now)
-	s.k.fireTimers(&s.clock)
+	s.k.fireTimers(s.clock)
 }
 
 // Processes lists the live processes of the service by id.
@@ -221,7 +224,7 @@ func (p *Process) joinService(files *execFiles) {
 		return
 	}
 	if k.service == nil {
-		k.service = &Service{k: k, lastID: firstServiceID, entropy: newRandomStream(k.config.Seed, "service"), ready: map[arch.ThreadID]bool{}}
+		k.service = &Service{k: k, clock: newClock(), lastID: firstServiceID, entropy: newRandomStream(k.config.Seed, "service"), ready: map[arch.ThreadID]bool{}}
 	}
 	p.service = k.service
 	for _, t := range p.threads {

@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"fmt"
 	"slices"
 
 	"golang.org/x/sys/unix"
@@ -18,6 +19,30 @@ type Shortage struct {
 	Killed  bool
 	Errno   unix.Errno // if it was refused
 	Bound   MemoryBound
+}
+
+// Text says which request was the first that could not be met for want of memory; "": all were. The guest has maxMemory
+// bytes.
+func (s *Shortage) Text(maxMemory uint64) string {
+	if s.Request == "" {
+		return ""
+	}
+	who := fmt.Sprintf("%s (process %d)", s.Program, s.Process)
+	if s.Killed {
+		return fmt.Sprintf("%s was killed for %s: guest memory is used up; --max-memory allows more", who, s.Request)
+	}
+	return fmt.Sprintf("%s was refused %s (%s): %s", who, s.Request, unix.ErrnoName(s.Errno), s.Bound.text(maxMemory))
+}
+
+func (b MemoryBound) text(maxMemory uint64) string {
+	const gib = 1 << 30
+	switch b {
+	case BoundPromise:
+		return fmt.Sprintf("one request may be for %d GiB at most, or for --max-memory if that is more", PromiseBytes(maxMemory)/gib)
+	case BoundKernel:
+		return "what the kernel keeps for programs takes all that it may, an eighth of --max-memory"
+	}
+	return "guest memory is used up; --max-memory allows more"
 }
 
 // MemoryBound is the bound that a request exceeded.

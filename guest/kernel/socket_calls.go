@@ -16,7 +16,9 @@ const socketFlags = unix.SOCK_CLOEXEC | unix.SOCK_NONBLOCK
 
 // newSocketFile makes a description of a socket.
 func (t *Task) newSocketFile(s *sock.Socket, flags int) *vfs.File {
-	return t.k.fs.NewFile(t.k.fs.NewSocket(t.vfsContext()), "socket:", unix.O_RDWR|flags&unix.O_NONBLOCK, &socketFile{s})
+	inode := t.k.fs.NewSocket(t.vfsContext())
+	s.SetInode(inode.Ino())
+	return t.k.fs.NewFile(inode, "socket:", unix.O_RDWR|flags&unix.O_NONBLOCK, &socketFile{s})
 }
 
 // findSocket finds the socket of a descriptor. ENOTSOCK: the descriptor is of another kind of file.

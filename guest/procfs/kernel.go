@@ -28,6 +28,9 @@ type Kernel interface {
 	SetPtraceScope(scope int)
 	// SystemV returns the System V objects of each kind.
 	SystemV() (*shm.System, *sem.System, *msg.System)
+	// Sockets lists the sockets of a family and type, by port: AF_INET and AF_INET6 those that have a port and are not only
+	// bound (SOCK_STREAM), or that have a port (SOCK_DGRAM); AF_UNIX those of all types that have descriptors, by inode.
+	Sockets(family, kind int) []Socket
 }
 
 // Process is a thread group.

@@ -1,6 +1,35 @@
 package procfs
 
-// netDir is /proc/PID/net: the loopback interface, and no table of sockets.
+import (
+	"encoding/binary"
+	"fmt"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Socket is a socket as a line of /proc/net shows it.
+type Socket struct {
+	Type, State   int // unix.SOCK_STREAM and so on; a number of the file's
+	Local, Remote Endpoint
+	// Received is the number of bytes that are to be read, of a listener the number of connections that are to be accepted.
+	Received int
+	// Remaining is the time in ns until a connection in TIME_WAIT is forgotten.
+	Remaining int64
+	UID       uint32
+	// Inode is that of the socket's file; 0: it has none, or none any more.
+	Inode   uint64
+	Listens bool
+}
+
+// Endpoint is an address of a socket: of AF_INET in the last four bytes of IP, of AF_UNIX the name.
+type Endpoint struct {
+	IP   [16]byte
+	Port uint16
+	Name string
+}
+
+// netDir is /proc/PID/net: the loopback interface, and the sockets.
 var netDir = fixedFolder("net",
 	constantFile("arp", "IP address       HW type     Flags       HW address            Mask     Device\n"),
 	constantFile("dev", `Inter-|   Receive                                                |  Transmit
@@ -9,14 +38,100 @@ var netDir = fixedFolder("net",
 `),
 	constantFile("if_inet6", "00000000000000000000000000000001 01 80 10 80       lo\n"),
 	constantFile("route", "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT\n"),
-	constantFile("tcp", tcpHeader+"                                                     \n"),
-	constantFile("tcp6", tcp6Header+"\n"),
-	constantFile("udp", tcpHeader+" ref pointer drops            \n"),
-	constantFile("udp6", tcp6Header+" ref pointer drops\n"),
-	constantFile("unix", "Num       RefCount Protocol Flags    Type St Inode Path\n"),
+	printedFile("tcp", func(r *request, p *textPrinter) {
+		p.printf("%-149s\n", "  sl"+ipv4Header)
+		printTCP(p, r.kernel.Sockets(unix.AF_INET, unix.SOCK_STREAM), unix.AF_INET, 149)
+	}),
+	printedFile("tcp6", func(r *request, p *textPrinter) {
+		p.printf("  sl%s\n", ipv6Header)
+		printTCP(p, r.kernel.Sockets(unix.AF_INET6, unix.SOCK_STREAM), unix.AF_INET6, 0)
+	}),
+	printedFile("udp", func(r *request, p *textPrinter) {
+		p.printf("%-127s\n", "   sl"+ipv4Header+" ref pointer drops")
+		printUDP(p, r.kernel.Sockets(unix.AF_INET, unix.SOCK_DGRAM), unix.AF_INET, 127)
+	}),
+	printedFile("udp6", func(r *request, p *textPrinter) {
+		p.printf("  sl%s ref pointer drops\n", ipv6Header)
+		printUDP(p, r.kernel.Sockets(unix.AF_INET6, unix.SOCK_DGRAM), unix.AF_INET6, 0)
+	}),
+	printedFile("unix", printUnix),
 )
 
 const (
-	tcpHeader  = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode"
-	tcp6Header = "  sl  local_address                         remote_address                        st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode"
+	ipv4Header = "  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode"
+	ipv6Header = "  local_address                         remote_address                        st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode"
 )
+
+// tick is the length of a jiffy that user space sees, in ns.
+const tick = 10_000_000
+
+// Addresses of the kernel, and the state of congestion control, are constants.
+const (
+	noAddress   = "0000000000000000"
+	ofListener  = "100 0 0 10 0"
+	ofConnected = "20 4 30 10 -1"
+)
+
+// addresses are both addresses of a socket: each 32-bit word of an address as the number that it is in memory.
+func addresses(s *Socket, family int) string {
+	return s.Local.text(family) + " " + s.Remote.text(family)
+}
+
+func (a *Endpoint) text(family int) string {
+	words := a.IP[:]
+	if family == unix.AF_INET {
+		words = words[12:]
+	}
+	var b strings.Builder
+	for ; len(words) > 0; words = words[4:] {
+		fmt.Fprintf(&b, "%08X", binary.LittleEndian.Uint32(words))
+	}
+	return fmt.Sprintf("%s:%04X", &b, a.Port)
+}
+
+// printTCP prints sockets as get_tcp4_sock and get_timewait4_sock do (net/ipv4/tcp_ipv4.c), each in a line of at least a width.
+func printTCP(p *textPrinter, list []Socket, family, width int) {
+	for i := range list {
+		s := &list[i]
+		line := fmt.Sprintf("%4d: %s %02X 00000000:%08X ", i, addresses(s, family), s.State, s.Received)
+		switch {
+		case s.Remaining > 0:
+			line += fmt.Sprintf("03:%08X 00000000 %5d %8d 0 3 %s", s.Remaining/tick, s.UID, 0, noAddress)
+		case s.Listens:
+			line += fmt.Sprintf("00:00000000 00000000 %5d %8d %d 1 %s %s", s.UID, 0, s.Inode, noAddress, ofListener)
+		default:
+			line += fmt.Sprintf("00:00000000 00000000 %5d %8d %d 1 %s %s", s.UID, 0, s.Inode, noAddress, ofConnected)
+		}
+		p.printf("%-*s\n", width, line)
+	}
+}
+
+// printUDP prints sockets as udp4_format_sock does (net/ipv4/udp.c).
+func printUDP(p *textPrinter, list []Socket, family, width int) {
+	for i := range list {
+		s := &list[i]
+		p.printf("%-*s\n", width, fmt.Sprintf("%5d: %s %02X 00000000:%08X 00:00000000 00000000 %5d %8d %d 2 %s 0",
+			s.Local.Port, addresses(s, family), s.State, s.Received, s.UID, 0, s.Inode, noAddress))
+	}
+}
+
+// printUnix prints the sockets of all open descriptors as unix_seq_show does (net/unix/af_unix.c). Those that are only in
+// messages, or that wait to be accepted, are left out.
+func printUnix(r *request, p *textPrinter) {
+	const accepts = 0x10000 // __SO_ACCEPTCON
+	p.WriteString("Num       RefCount Protocol Flags    Type St Inode Path\n")
+	for _, s := range r.kernel.Sockets(unix.AF_UNIX, 0) {
+		flags, references := 0, 2
+		if s.Listens {
+			flags = accepts
+		}
+		if s.State == 3 {
+			references = 3
+		}
+		p.printf("%s: %08X %08X %08X %04X %02X %5d", noAddress, references, 0, flags, s.Type, s.State, s.Inode)
+		if s.Local.Name != "" {
+			p.printf(" %s", strings.ReplaceAll(s.Local.Name, "\x00", "@"))
+		}
+		p.WriteString("\n")
+	}
+}

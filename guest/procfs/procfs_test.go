@@ -57,6 +57,16 @@ func (k *fakeKernel) SystemV() (*shm.System, *sem.System, *msg.System) {
 	return shm.New(nil, nil, nil), sets, queues
 }
 
+func (k *fakeKernel) Sockets(family, _ int) []Socket {
+	if family != unix.AF_UNIX {
+		return nil
+	}
+	return []Socket{
+		{Type: 1, State: 1, Inode: 17, Listens: true, Local: Endpoint{Name: "/run/socket"}},
+		{Type: 2, State: 3, Inode: 19, Local: Endpoint{Name: "\x00name"}},
+	}
+}
+
 func (k *fakeKernel) PtraceScope() int { return k.scope }
 
 func (k *fakeKernel) SetPtraceScope(scope int) { k.scope = scope }

@@ -41,6 +41,7 @@ func (st *Stack) ConnectFromOutside(port uint16) *Client {
 	if errno != 0 {
 		panic(fmt.Sprintf("bug: a client's socket cannot be made: %v", errno))
 	}
+	s.outside = true
 	// An urgent byte of the guest is sent on like others.
 	s.opts.values = map[option]int32{{unix.SOL_SOCKET, unix.SO_OOBINLINE}: 1}
 	if errno := s.startConnection(c, to); errno != 0 {

@@ -136,9 +136,11 @@ type Socket struct {
 
 	owner     Cred // the creator of the socket, or of its listener
 	peerOwner Cred
-	reserved  bool // has a port in the table
-	place     int  // among the ends of its port, from 1; 0: it is not among them
-	observed  int  // TCP: the number of the server's end of a connection in Stack.requests, from 1
+	reserved  bool   // has a port in the table
+	place     int    // among the ends of its port, from 1; 0: it is not among them
+	inode     uint64 // of its file
+	outside   bool   // a program outside of the guest has it
+	observed  int    // TCP: the number of the server's end of a connection in Stack.requests, from 1
 
 	opts options
 }

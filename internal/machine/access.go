@@ -8,6 +8,7 @@ import (
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/emu/mem"
 	"github.com/heddle-dmt/heddle/guest/kernel"
+	"github.com/heddle-dmt/heddle/internal/machine/publish"
 	"github.com/heddle-dmt/heddle/memmodel"
 	"github.com/heddle-dmt/heddle/memmodel/storebuffer"
 	"github.com/heddle-dmt/heddle/recorder"
@@ -22,6 +23,9 @@ func (m *Machine) Kernel() *kernel.Kernel { return m.state.kernel }
 
 // Cluster is the scheduler in the machine's present state; Restore replaces it.
 func (m *Machine) Cluster() *sched.Cluster { return m.state.cluster }
+
+// Clients are the clients outside of the guest in the machine's present state, nil if no ports are published.
+func (m *Machine) Clients() *publish.Clients { return m.state.clients }
 
 // CPU is the engine.
 func (m *Machine) CPU() emu.CPU { return m.cpu }

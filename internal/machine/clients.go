@@ -19,7 +19,7 @@ import (
 // how long the machine has waited for it.
 
 var errPublished = errs.Define("clients-cannot-connect",
-	"the run has published ports ({ports}), and clients on the host can connect only in heddle run, heddle record and heddle races, not where a run may be executed more than once, in part, or under a schedule that was made of another run",
+	"the run has published ports ({ports}), and clients on the host can connect only in heddle run, heddle record, heddle races and heddle frost run, not where a run may be executed more than once, in part, or under a schedule that was made of another run",
 	"What a client has sent cannot be asked for again, and what it was sent cannot be taken back.",
 	"Leave --publish out, or record the run with heddle record --publish and use the recording: heddle replay, heddle races and the debugger repeat it without clients.")
 
@@ -46,7 +46,7 @@ func (m *Machine) openClients() (err error) {
 	}
 	m.state.clients = publish.NewClients()
 	switch {
-	case c.Replay != nil:
+	case c.Replay != nil, m.with.driven:
 		return nil
 	case m.with.bound == nil || m.with.isolated || m.with.policy != nil || m.with.start != nil || c.Enforce != nil || c.Control.Policy != "":
 		return errPublished.New(portsText(c.Publish))
@@ -76,7 +76,7 @@ func portsText(list []publish.Port) string {
 func (m *Machine) letClientsAct() bool {
 	s := m.state
 	if m.clientHost == nil {
-		return m.repeatOperations()
+		return m.with.driven || m.repeatOperations()
 	}
 	if s.cluster.Runnable() > 0 {
 		return !m.clientHost.isDue(s) || m.pollClients(s.kernel.Now())
@@ -109,7 +109,7 @@ func (m *Machine) awaitClients() bool {
 		if !m.pollClients(now) {
 			return false
 		}
-		if s.cluster.Runnable() > 0 || s.kernel.Done() || !m.mayClientsAct() {
+		if s.cluster.Runnable() > 0 || s.kernel.Done() || !m.MayClientsAct() {
 			return true
 		}
 		deadline, has := s.kernel.NextTimer()
@@ -124,8 +124,8 @@ func (m *Machine) awaitClients() bool {
 	}
 }
 
-// mayClientsAct reports whether a client can connect, or is connected.
-func (m *Machine) mayClientsAct() bool {
+// MayClientsAct reports whether a client can connect to a published port, or is connected.
+func (m *Machine) MayClientsAct() bool {
 	s := m.state
 	return s.clients != nil && s.clients.MayAct(s.kernel.Network(), m.config.Publish)
 }
@@ -175,7 +175,7 @@ func (g *liveGuest) Act(e event.Client) {
 		}
 		trace.PutAt(m.trace.Stream(trace.Clients, 0), &e, e.Stamp)
 	}
-	m.carryOut(&e)
+	m.CarryOut(&e)
 }
 
 // repeatOperations carries out the recorded operations that come before the next decision. It
@@ -192,13 +192,13 @@ func (m *Machine) repeatOperations() bool {
 		if !found || e.Decisions != c.Decisions {
 			return true
 		}
-		m.carryOut(&e)
+		m.CarryOut(&e)
 	}
 	return false
 }
 
-// carryOut carries out an operation of a client.
-func (m *Machine) carryOut(e *event.Client) {
+// CarryOut carries out an operation of a client, between two decisions.
+func (m *Machine) CarryOut(e *event.Client) {
 	s := m.state
 	if s.cluster.Runnable() == 0 {
 		s.cluster.PassTo(e.At)
@@ -226,7 +226,7 @@ func (m *Machine) reportClients() {
 	}
 	stats := c.Stats
 	m.result.Clients = &stats
-	if r := m.config.Record; m.clientHost != nil && (r == nil || r.Listener != nil) {
+	if r := m.config.Record; m.config.Replay == nil && (r == nil || r.Listener != nil) {
 		stats.Note = "the result depends on the clients that connected to published ports (connections: " +
 			strconv.FormatUint(stats.Connections, 10) + "), which only a recording repeats: heddle record"
 	}

@@ -62,9 +62,11 @@ type controlledThread struct {
 	calling bool       // Called is due
 	held    *arch.Stop // the system call that is carried out when it is released
 	atomic  bool       // the controller was asked about the atomic instruction that it is before
-	retired uint64     // instructions
-	ran     uint64     // instructions since it was last at AtBudget
-	shown   int64      // ns, the time that clocks show it (sched.ShowTime); 0: the actual time
+	// compares reports that this is a CMPXCHG, and failed that it was executed and has stored nothing.
+	compares, failed bool
+	retired          uint64 // instructions
+	ran              uint64 // instructions since it was last at AtBudget
+	shown            int64  // ns, the time that clocks show it (sched.ShowTime); 0: the actual time
 }
 
 // newControl sets up the controller that the configuration asks for, if any.

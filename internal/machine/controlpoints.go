@@ -160,12 +160,26 @@ func (m *Machine) askAtAtomic(t *kernel.Task, stop arch.Stop) {
 		s.atomic = false
 		return
 	}
-	s.atomic = true
 	at, compares, sets := m.cpu.NextAtomic()
+	s.atomic, s.compares = true, compares
 	block := arch.Addr(r.FSBase)
 	inBlock := at >= block && at < block+syncops.ThreadDescriptorSize
 	c.shouldResume(sched.SyncPoint{Kind: sched.AtAtomic, Private: library && !(inBlock && compares), MayExit: inBlock && sets})
 }
+
+// noteComparison notes whether the CMPXCHG that a thread may have executed has stored: the zero flag says so.
+func (m *Machine) noteComparison(t *kernel.Task) {
+	c := m.state.control
+	if !m.asksAtAtomics() || !c.thread(t.ID()).atomic {
+		return
+	}
+	var r arch.Regs
+	m.cpu.Regs(&r)
+	s := c.thread(t.ID())
+	s.failed = s.compares && r.RFLAGS&zeroFlag == 0
+}
+
+const zeroFlag = 1 << 6
 
 // reportAtomic reports an atomic instruction that is done to the controller.
 func (c *control) reportAtomic(e *event.Sync) {
@@ -176,7 +190,7 @@ func (c *control) reportAtomic(e *event.Sync) {
 	s.atomic = false
 	if c.needs.Atomics {
 		c.controller.Observe(&c.gate, sched.ThreadEvent{
-			Kind: sched.AtomicExecuted, Thread: e.Thread, Instructions: e.Instructions, Sync: e,
+			Kind: sched.AtomicExecuted, Thread: e.Thread, Instructions: e.Instructions, Sync: e, Failed: s.failed && c.recorder.Retired()-e.Instructions <= 1,
 		})
 	}
 }

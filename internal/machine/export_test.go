@@ -18,3 +18,6 @@ func (m *Machine) WatchMemory(p recorder.Recording) error {
 	m.AddRecording(p)
 	return m.cpu.LogMemory(memlog.Filter{})
 }
+
+// State is everything that a snapshot copies.
+func (m *Machine) State() any { return m.state }

@@ -323,7 +323,7 @@ func (m *Machine) Step() {
 		s.kernel.FireTimers(max(m.toNS(timer), deadline))
 		m.resolveStall(arch.NoThread, arch.NoCore, arch.Stop{})
 	case sched.Idle:
-		if m.mayClientsAct() {
+		if m.MayClientsAct() && !m.with.driven {
 			m.stopReplay(sched.End) // of a run that was ended while it waited for them
 		} else {
 			m.end(OutcomeDeadlock)
@@ -438,6 +438,7 @@ func (m *Machine) runEngine(q sched.Quantum, t *kernel.Task) (arch.Stop, Reactio
 // actOnEngineStop acts on a stop of the engine within a quantum. It returns ResumeEngine if the
 // quantum continues, and Proceed if it is over.
 func (m *Machine) actOnEngineStop(q sched.Quantum, t *kernel.Task, stop arch.Stop) Reaction {
+	m.noteComparison(t)
 	m.state.recording.noteStop(t, stop)
 	m.askAtAtomic(t, stop)
 	if r := m.engineStopped(t, stop); r != Proceed {

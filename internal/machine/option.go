@@ -31,6 +31,7 @@ type collaborators struct {
 	oneCore   bool
 	unhashed  bool
 	bound     func(publish.Port, []netip.AddrPort)
+	driven    bool
 	service   *Service
 }
 
@@ -116,6 +117,10 @@ func WithOneVisibleCore() Option { return func(o *collaborators) { o.oneCore = t
 func WithClients(bound func(publish.Port, []netip.AddrPort)) Option {
 	return func(o *collaborators) { o.bound = bound }
 }
+
+// WithDrivenClients leaves the clients of Config.Publish to the caller, who gives the machine their
+// operations by CarryOut.
+func WithDrivenClients() Option { return func(o *collaborators) { o.driven = true } }
 
 // Isolated keeps the run from the host: the standard streams fail as Config.Faults says and
 // never otherwise, and files that the guest changes are not written to the host.

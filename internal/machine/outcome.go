@@ -94,7 +94,8 @@ func (m *Machine) report() error {
 	if err := cmp.Or(m.invalidInstruction(), m.refusedProgram()); err != nil {
 		r.InvalidInstruction = err.Error()
 	}
-	r.MemoryShortage = m.shortageText()
+	shortage := m.state.kernel.Shortage()
+	r.MemoryShortage = shortage.Text(m.config.MaxMemory)
 	m.drainAtEnd()
 	m.reportClients()
 	r.Requests = s.kernel.Network().Requests().Summarize()
@@ -148,8 +149,8 @@ func (m *Machine) reportExit() {
 		r.Outcome = OutcomeSignal
 		r.ExitCode = 128 + r.Signal
 		r.Message = fmt.Sprintf("killed by signal %d (%s)", r.Signal, SignalName(r.Signal))
-		if m.state.kernel.Shortage().Killed {
-			r.Message += ": " + m.shortageText()
+		if shortage := m.state.kernel.Shortage(); shortage.Killed {
+			r.Message += ": " + shortage.Text(m.config.MaxMemory)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/heddle-dmt/heddle/emu/mem"
 	"github.com/heddle-dmt/heddle/guest/kernel"
 	"github.com/heddle-dmt/heddle/internal/deepcopy"
+	"github.com/heddle-dmt/heddle/internal/machine/publish"
 	"github.com/heddle-dmt/heddle/sched"
 )
 
@@ -21,6 +22,9 @@ func (m *Machine) AcceptStates() {
 
 // Kernel is the guest's Linux at the snapshot.
 func (s *Snapshot) Kernel() *kernel.Kernel { return s.state.kernel }
+
+// Clients are the clients outside of the guest at the snapshot, nil if no ports are published.
+func (s *Snapshot) Clients() *publish.Clients { return s.state.clients }
 
 // DropState gives up the state that the machine is in, which must get another one before it
 // is used.

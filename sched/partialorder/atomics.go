@@ -55,7 +55,7 @@ func (r *Recorder) setExiting(g *sched.Gate, n int, on bool) {
 
 // completeAtomic handles an atomic instruction that a thread has executed. It does not count as progress: a thread may wait by atomic
 // instructions for an event that never happens.
-func (r *Recorder) completeAtomic(g *sched.Gate, e *event.Sync) {
+func (r *Recorder) completeAtomic(g *sched.Gate, e *event.Sync, failed bool) {
 	n, ok := r.byID[e.Thread]
 	if !ok {
 		return
@@ -65,7 +65,12 @@ func (r *Recorder) completeAtomic(g *sched.Gate, e *event.Sync) {
 		return
 	}
 	o := openStep{Step: t.next.withAddress(e), index: -1}
+	o.pc, o.failed = e.PC, failed
 	t.reserveStep(&o)
+	if o.index > 0 {
+		before := &t.steps[o.index-1]
+		before.repeated = before.failed && before.pc == o.pc && before.Object == o.Object
+	}
 	r.completeStep(n, &o)
 	r.setExiting(g, n, t.exiting || t.next.declaresExit)
 	r.releaseAll(g, n, t.next.entities)
@@ -74,8 +79,24 @@ func (r *Recorder) completeAtomic(g *sched.Gate, e *event.Sync) {
 	r.closing = r.closing || r.atomicCount > maxAtomics
 }
 
+// A loop that repeats a CMPXCHG until it stores has the load of the old value in it, which is not ordered. So the number of
+// attempts that fail may differ between replicas, and they have no effect: in the first replica those that were repeated are
+// passed over, and in the others an attempt that fails in place of one that has stored does not count.
+
+// mostAttempts bounds the attempts in place of one that has stored.
+const mostAttempts = 1000
+
+// passAttempts passes over the steps that are repeated attempts.
+func (f *Replayer) passAttempts(n int) {
+	t, steps := f.threads[n], f.logOf(n).Steps
+	for !t.diverged && t.position < len(steps) && steps[t.position].repeated {
+		t.position++
+		f.advanceClock(n, t.position)
+	}
+}
+
 // completeAtomic handles an atomic instruction that a thread has executed.
-func (f *Replayer) completeAtomic(g *sched.Gate, e *event.Sync) {
+func (f *Replayer) completeAtomic(g *sched.Gate, e *event.Sync, failed bool) {
 	n, ok := f.byID[e.Thread]
 	if !ok {
 		return
@@ -96,7 +117,14 @@ func (f *Replayer) completeAtomic(g *sched.Gate, e *event.Sync) {
 		f.divergeAt(n, "an atomic instruction elsewhere")
 		t.position = o.index + 1
 		return
+	} else if failed && !s.failed {
+		t.position = o.index
+		if t.attempts++; t.attempts > mostAttempts {
+			f.divergeAt(n, "a CMPXCHG that stores nothing")
+		}
+		return
 	}
+	t.attempts = 0
 	f.advanceClock(n, o.index+1)
 	if f.nextIsSignal(n, false) {
 		g.Cut()

@@ -20,7 +20,7 @@ func (r *Recorder) Observe(g *sched.Gate, e sched.ThreadEvent) {
 	case sched.SignalSent:
 		r.noteSentSignal(e.Thread)
 	case sched.AtomicExecuted:
-		r.completeAtomic(g, e.Sync)
+		r.completeAtomic(g, e.Sync, e.Failed)
 	}
 }
 
@@ -42,6 +42,6 @@ func (f *Replayer) Observe(g *sched.Gate, e sched.ThreadEvent) {
 	case sched.TimeAsked:
 		f.answerWithin(g, e.Thread, e.Number)
 	case sched.AtomicExecuted:
-		f.completeAtomic(g, e.Sync)
+		f.completeAtomic(g, e.Sync, e.Failed)
 	}
 }

@@ -61,6 +61,7 @@ type replayedThread struct {
 	entersHandler, restartsCall bool
 	pendingWrites               []event.Write // of the call that a signal ends
 	answering, answered         int           // answers given within the operation of the step of this index
+	attempts                    int           // of a CMPXCHG, which have failed in place of one that has stored
 }
 
 // NewReplayer makes the controller of a replica that begins where the order does.
@@ -219,6 +220,7 @@ func (f *Replayer) divergeAt(n int, found string) {
 func (f *Replayer) reachStep(g *sched.Gate, n int) bool {
 	t, l := f.threads[n], f.logOf(n)
 	t.state.become(heldAtStep)
+	f.passAttempts(n)
 	if t.next.Kind == AtomicStep && t.lastStepAt == 0 && f.nextIsSignal(n, false) {
 		t.state.become(running) // it was held there, and gets the signal at once
 		return true

@@ -71,10 +71,14 @@ type Step struct {
 	MeetingStep, MeetingThread int
 	// Clock is the vector clock: the number of steps of each thread, by its number, that come
 	// before. Missing components are 0.
-	Clock        []uint32
-	entities     []entity
-	complete     bool
-	declaresExit bool // sched.SyncPoint.MayExit
+	Clock    []uint32
+	entities []entity
+	complete bool
+	// pc is the address of an atomic instruction. failed reports that it is a CMPXCHG that has stored nothing, and repeated
+	// that the thread's next step is the same instruction again.
+	pc               arch.Addr
+	failed, repeated bool
+	declaresExit     bool // sched.SyncPoint.MayExit
 }
 
 // Answer is what a system call that is not carried out again gives: its result, and the memory that it writes.

@@ -1,6 +1,7 @@
 package epoch_test
 
 import (
+	"context"
 	"io"
 	"slices"
 	"testing"
@@ -23,7 +24,7 @@ func newFramed(t testing.TB, followers int, args ...string) *framed {
 	t.Helper()
 	c := machine.DefaultConfig()
 	c.Args, c.Stdout, c.Cores = append([]string{machinetest.Compile(t, machinetest.Rounds)}, args...), io.Discard, 1
-	r, err := epoch.NewRunner(c, epoch.Options{Followers: followers})
+	r, err := epoch.NewRunner(context.Background(), c, epoch.Options{Followers: followers})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,6 +39,8 @@ func (r *Runner) compareEnds(_ *Checkpoint, a, b *Replica) string {
 	switch {
 	case !slices.EqualFunc(a.Output, b.Output, func(x, y Output) bool { return x.FD == y.FD && bytes.Equal(x.Data, y.Data) }):
 		return "the output"
+	case a.End.snapshot.Clients() != nil && !a.End.snapshot.Clients().SeeSame(b.End.snapshot.Clients()):
+		return "the data sent to clients"
 	case a.End.ended != b.End.ended || a.End.outcome != b.End.outcome:
 		return "whether the program ends"
 	case !maps.Equal(a.sent, b.sent):

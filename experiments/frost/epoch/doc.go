@@ -10,8 +10,8 @@
 //
 // Invariants:
 //
-//  1. The outcome of a replica depends on its checkpoint, its order and its options alone,
-//     not on the Follower that has executed it, or when.
+//  1. The outcome of a replica depends on its checkpoint, its order, its options and the Inputs of clients on
+//     the host alone, not on the Follower that has executed it, or when.
 //  2. The guest's output to standard output and standard error stays with the replica.
 //  3. A checkpoint does not change. Its pages stay in the memory of its machine until it is
 //     released.

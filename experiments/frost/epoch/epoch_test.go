@@ -20,7 +20,7 @@ import (
 func epochs(t *testing.T, c machine.Config, o epoch.EpochOptions) (string, int) {
 	t.Helper()
 	ctx := context.Background()
-	r, err := epoch.NewRunner(c, epoch.Options{Followers: 1})
+	r, err := epoch.NewRunner(context.Background(), c, epoch.Options{Followers: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -78,6 +78,7 @@ func (f *Follower) RunEpochParallel(ctx context.Context, from *Checkpoint, first
 	m.Cluster().SwitchPolicy(sched.NewPriority(priority, first.Effort+leastPatience))
 	o.Begin(m.Gate())
 	e.applyVerdict()
+	first.Inputs.carryOut(m)
 	if err := e.followOrder(ctx, o, most); err != nil {
 		return nil, err
 	}
@@ -127,7 +128,7 @@ func (e *epochRun) waitsForEver() bool {
 		return false
 	}
 	_, timer := e.m.Kernel().NextTimer()
-	return !timer
+	return !timer && !e.m.MayClientsAct()
 }
 
 // deadlocks reports whether a replica that waits for ever under the order does so by itself, too: timeouts

@@ -2,6 +2,7 @@ package epoch
 
 import (
 	"encoding/binary"
+	"net/netip"
 	"slices"
 
 	"github.com/zeebo/xxh3"
@@ -9,6 +10,7 @@ import (
 	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/emu/memlog"
+	"github.com/heddle-dmt/heddle/internal/machine/publish"
 )
 
 // Options choose the purpose of replicas.
@@ -18,6 +20,8 @@ type Options struct {
 	// Reads has replicas sum up the values that threads read, for CompareReads. All is several times
 	// slower.
 	Reads bool
+	// Bound, if the run has published ports, is called for each with the addresses of the host that it has.
+	Bound func(publish.Port, []netip.AddrPort)
 	// records allows a recording.
 	records bool
 }

@@ -20,7 +20,7 @@ type Part struct {
 // atomic instructions, and not the operations that were ordered besides. It fills in the events
 // of the epochs.
 func Repeat(ctx context.Context, c machine.Config, epochs []Part) error {
-	r, err := NewRunner(c, Options{records: true})
+	r, err := NewRunner(ctx, c, Options{records: true})
 	if err != nil {
 		return err
 	}

@@ -43,6 +43,8 @@ type Runner struct {
 	reads  bool        // Options.Reads
 	memory []*mem.RAM  // of followers to come
 	live   *Checkpoint // that the machine is at, if it has not run since
+	// clients is nil unless ports are published.
+	clients *clientHost
 }
 
 // stage is a machine that executes replicas.
@@ -98,9 +100,9 @@ func (s *stage) releaseAbandoned() {
 	}
 }
 
-// NewRunner builds the leading machine.
-func NewRunner(c machine.Config, o Options) (*Runner, error) {
-	if err := allowsReplicas(&c, o.records); err != nil {
+// NewRunner builds the leading machine. If the context ends, no replica waits for clients on the host.
+func NewRunner(ctx context.Context, c machine.Config, o Options) (*Runner, error) {
+	if err := allowsReplicas(&c, &o); err != nil {
 		return nil, err
 	}
 	c.CustomSync = append(append([]syncops.Custom(nil), c.CustomSync...), libraryFunctions()...)
@@ -116,6 +118,10 @@ func NewRunner(c machine.Config, o Options) (*Runner, error) {
 	r := &Runner{shared: sharedFunctions(), config: c, reads: o.Reads, memory: memory[1:]}
 	if err := r.buildMachine(c, memory[0], o.Reads); err != nil {
 		r.closeMemory()
+		return nil, err
+	}
+	if err := r.openClients(ctx, o.Bound); err != nil {
+		r.Close()
 		return nil, err
 	}
 	return r, nil
@@ -137,7 +143,7 @@ func waitPassively(env []string) []string {
 func (s *stage) buildMachine(c machine.Config, ram *mem.RAM, reads bool) error {
 	s.tap = &tap{}
 	c.Stdout, c.Stderr = stream{s.tap, 1}, stream{s.tap, 2}
-	m, err := machine.New(c, machine.WithMemory(ram), machine.WithAtomics(), machine.WithOneVisibleCore(), machine.WithOperationsOfThreads())
+	m, err := machine.New(c, machine.WithMemory(ram), machine.WithAtomics(), machine.WithOneVisibleCore(), machine.WithOperationsOfThreads(), machine.WithDrivenClients())
 	if err != nil {
 		return err
 	}
@@ -155,12 +161,13 @@ func (s *stage) buildMachine(c machine.Config, ram *mem.RAM, reads bool) error {
 
 // allowsReplicas returns an error if a run with replicas cannot have an option. One that is
 // recorded executes thread-parallel replicas alone.
-func allowsReplicas(c *machine.Config, records bool) error {
+func allowsReplicas(c *machine.Config, o *Options) error {
 	for _, x := range []struct {
 		bad    bool
 		option string
 	}{
-		{c.Record != nil && !records, "a recording"},
+		{c.Record != nil && !o.records, "a recording"},
+		{len(c.Publish) > 0 && o.Bound == nil, "a published port"},
 		{c.Replay != nil, "a replay"},
 		{c.Enforce != nil, "a schedule"},
 		{c.Control.Policy != "", "a controller"},
@@ -177,6 +184,7 @@ func allowsReplicas(c *machine.Config, records bool) error {
 
 // Close gives everything back but checkpoints.
 func (r *Runner) Close() {
+	r.clients.close()
 	r.m.Close()
 	r.tap.reads.closeBuffer()
 	r.closeMemory()
@@ -212,6 +220,8 @@ type EpochOptions struct {
 	// preempted.
 	Seed     uint64
 	Priority []arch.ThreadID
+	// Inputs are those of an earlier execution of the epoch; nil: clients on the host act now.
+	Inputs *Inputs
 }
 
 // Replica is an execution of an epoch.
@@ -225,6 +235,8 @@ type Replica struct {
 	Order                      *partialorder.Order
 	Diverged, BenignDivergence string
 	Output                     []Output
+	// Inputs are the operations of clients on the host at the begin of a thread-parallel replica; nil if no ports are published.
+	Inputs *Inputs
 	// Instructions are those of all threads. Cycles is the time of a
 	// thread-parallel replica on its cores, of an epoch-parallel one on its core.
 	// Work is the time that the cores did not stand still.
@@ -339,17 +351,27 @@ func (r *Runner) RunThreadParallel(ctx context.Context, from *Checkpoint, o Epoc
 	r.tap.recorder = rec
 	rec.Begin(m.Gate())
 	e.applyVerdict()
+	inputs, err := r.beginInputs(ctx, from, o.Inputs)
+	if err != nil {
+		return nil, err
+	}
+	waiting := m.Clients().Pending()
 	e.length = arch.Cycles(o.Length * 1000 * float64(r.config.Costs.MHz))
 	for n := 0; !m.Done() && r.tap.failed == ""; n++ {
 		if rec.Closed() && m.Cluster().Runnable() == 0 {
 			break
 		}
+		if !rec.Closing() && e.awaitsClients(inputs) {
+			rec.Close()
+			continue
+		}
 		m.Step()
 		e.yieldProcessor()
-		if o.Grace > 0 && len(r.tap.output) > 0 {
+		sent, received := r.haveClientsNews(waiting)
+		if o.Grace > 0 && (len(r.tap.output) > 0 || sent) {
 			e.endSoon(o.Grace)
 		}
-		if !rec.Closing() && m.Cluster().Makespan() >= e.began+e.length {
+		if !rec.Closing() && (received || m.Cluster().Makespan() >= e.began+e.length) {
 			rec.Close()
 		}
 		if m.Cluster().Runnable() == 0 && rec.AllowSignals() {
@@ -368,7 +390,7 @@ func (r *Runner) RunThreadParallel(ctx context.Context, from *Checkpoint, o Epoc
 		return nil, err
 	}
 	x.End.leads, x.End.byOrder, x.End.peak = true, len(o.Priority) > 0, m.Memory().Peak()
-	r.live = x.End
+	r.live, x.Inputs = x.End, inputs
 	x.End.idle = e.effortSpent() - e.since
 	x.Order = rec.Order(x.Failed != "" && x.Failed != failedDeadlock)
 	x.Order.Endless = e.hangs || x.Failed == failedDeadlock
@@ -454,12 +476,17 @@ var errStopped = errs.Define("run-with-replicas-stopped",
 func (r *Runner) Finish(ctx context.Context, at *Checkpoint) (*machine.Result, error) {
 	m := r.m
 	r.goToCheckpoint(at)
+	r.clients.repeatInputs(m, at)
 	if at.outcome == "" {
 		m.EndByContext(ctx)
 	} else {
 		m.End(at.outcome)
 	}
-	return m.Finish()
+	result, err := m.Finish()
+	if r.clients != nil && err == nil {
+		result.Clients.Undelivered = r.clients.finish(m)
+	}
+	return result, err
 }
 
 // PeakMemory is the largest number of bytes that all states of the leading machine

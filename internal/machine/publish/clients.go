@@ -1,6 +1,7 @@
 package publish
 
 import (
+	"bytes"
 	"fmt"
 	"iter"
 	"maps"
@@ -71,8 +72,42 @@ func (c *Clients) CarryOut(e *event.Client, net *sock.Stack) (taken []byte, err 
 	return taken, nil
 }
 
-// End returns the guest's end of a connection.
-func (c *Clients) End(connection uint64) End { return c.connected[connection] }
+// End returns the guest's end of a connection, nil if it is over.
+func (c *Clients) End(connection uint64) End {
+	if x := c.connected[connection]; x != nil {
+		return x
+	}
+	return nil
+}
+
+// Pending is the number of bytes that the guest has sent and no client has taken; without clients it is 0.
+func (c *Clients) Pending() (n int) {
+	if c == nil {
+		return 0
+	}
+	for _, x := range c.connected {
+		n += x.Pending()
+	}
+	return n
+}
+
+// SeeSame reports whether the clients of two states of a run see the same: the bytes that they can take, and the ends
+// of their connections.
+func (c *Clients) SeeSame(o *Clients) bool {
+	return c.seesNoOther(o) && o.seesNoOther(c)
+}
+
+// seesNoOther is SeeSame for the connections of c. One that is over may be missing.
+func (c *Clients) seesNoOther(o *Clients) bool {
+	for n, x := range c.connected {
+		switch y := o.connected[n]; {
+		case y == nil && !x.IsOver(),
+			y != nil && (x.HasEnded() != y.HasEnded() || x.HasFailed() != y.HasFailed() || !bytes.Equal(pendingBytes(x), pendingBytes(y))):
+			return false
+		}
+	}
+	return true
+}
 
 // MayAct reports whether a client is connected, or can connect to one of the ports.
 func (c *Clients) MayAct(net *sock.Stack, ports []Port) bool {
@@ -84,12 +119,17 @@ func (c *Clients) MayAct(net *sock.Stack, ports []Port) bool {
 func (c *Clients) Left() iter.Seq2[uint64, []byte] {
 	return func(yield func(uint64, []byte) bool) {
 		for _, n := range slices.Sorted(maps.Keys(c.connected)) {
-			b := make([]byte, c.connected[n].Pending())
-			if b = b[:c.connected[n].Peek(b)]; len(b) > 0 && !yield(n, b) {
+			if b := pendingBytes(c.connected[n]); len(b) > 0 && !yield(n, b) {
 				return
 			}
 		}
 	}
+}
+
+// pendingBytes returns the bytes that a client can take.
+func pendingBytes(x *sock.Client) []byte {
+	b := make([]byte, x.Pending())
+	return b[:x.Peek(b)]
 }
 
 // EndedGuest is the guest after the end of a run, whose clients take what it has sent.

@@ -29,7 +29,7 @@ type Guest interface {
 	// ListensFor reports whether a client can connect to a port of the guest.
 	ListensFor(port uint16) bool
 	// Act carries out an operation of a client; End is the guest's end of a connection that
-	// one has made.
+	// one has made, nil if it is over. A guest that returns to an earlier state has other ends there.
 	Act(e event.Client)
 	End(connection uint64) End
 }
@@ -199,6 +199,7 @@ func (h *Host) Addresses(p Port) (list []netip.AddrPort) {
 // Poll carries over what the host has for the guest and the guest for the host. It does not
 // wait.
 func (h *Host) Poll(g Guest) error {
+	h.renewEnds(g)
 	for _, l := range h.listeners {
 		if err := h.follow(l, g.ListensFor(l.port.Guest)); err != nil {
 			return errListen.Wrap(err, l.address)
@@ -221,6 +222,21 @@ func (h *Host) Poll(g Guest) error {
 		h.links = slices.DeleteFunc(h.links, h.forget)
 	}
 	return nil
+}
+
+// renewEnds finds the guest's ends of the connections.
+func (h *Host) renewEnds(g Guest) {
+	for _, l := range h.links {
+		if end := g.End(l.number); end != nil {
+			l.end = end
+		}
+	}
+}
+
+// Ready reports whether the host has something for Poll.
+func (h *Host) Ready() bool {
+	n, _ := unix.Poll([]unix.PollFd{{Fd: int32(h.epoll), Events: unix.POLLIN}}, 0)
+	return n > 0
 }
 
 // forget reports whether a link is closed, of which nothing is kept then.
@@ -355,6 +371,7 @@ const Patience = 5 * time.Second
 // those that have are given what the guest has sent. It returns how many bytes could not be
 // delivered, because of Interrupt or because no client took any for a time.
 func (h *Host) Finish(g Guest, patience time.Duration) (lost int) {
+	h.renewEnds(g)
 	for _, l := range h.listeners {
 		_ = unix.Close(l.handle)
 	}
