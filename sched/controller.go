@@ -199,9 +199,10 @@ type ThreadEvent struct {
 	// and ThreadCreated have none.
 	Instructions uint64
 	Number       uint64
-	// Signal and Sync describe events of some kinds, and are valid during the call only.
+	// Signal, Sync and Heap describe events of some kinds, and are valid during the call only.
 	Signal *event.Signal
 	Sync   *event.Sync
+	Heap   *event.Heap
 }
 
 // Pass is a Controller that lets every thread continue.

@@ -211,6 +211,53 @@ func TestInterruptedRunHasAReport(t *testing.T) {
 	}
 }
 
+// A run that is interrupted within a window has a report, too; the window has no state.
+func TestInterruptionWithinAWindow(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	p := poolParameters()
+	p.Rules.Programs = []string{"sh"}
+	c := machine.DefaultConfig()
+	c.Args, c.Env, c.Dir = []string{"/bin/sh", "-c", "echo begun; while :; do :; done"}, machine.DefaultEnv(), "/"
+	c.Stdout = writerFunc(func(b []byte) (int, error) { cancel(); return len(b), nil })
+	d := windows.New(&c, p, schedwindows.NewStore())
+	r, err := machine.Run(ctx, c, d.Options()...)
+	if err != nil || r.Outcome != machine.OutcomeInterrupted {
+		t.Fatalf("%v, %v", r, err)
+	}
+	if report := d.Report(); report.Windows != 1 || report.List[0].State != "" || report.List[0].End == 0 {
+		t.Errorf("%+v", report.List)
+	}
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
+
+// clockPairs reads a clock twice, again and again, until the second reading is in another millisecond than the first.
+const clockPairs = `
+#include <time.h>
+#include <stdio.h>
+static long ms(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC_COARSE, &t); return t.tv_sec * 1000 + t.tv_nsec / 1000000; }
+int main(void) {
+	for (int phase = 0; phase < 2; phase++) {
+		long n = 0;
+		for (long a = ms(), b = a; a == b && n < 100000; n++) { a = ms(); b = ms(); }
+		puts(n < 100000 ? "another" : "the same");
+	}
+	return 0;
+}`
+
+// A server that looks for the resolution of a clock finds it, as mariadbd does at its start.
+func TestServerSeesClockAdvance(t *testing.T) {
+	bin := gcctest.C(t, clockPairs)
+	p := poolParameters()
+	p.Rules.Programs = []string{filepath.Base(bin)}
+	_, out := expectEqualWindows(t, bin, p, 2)
+	if out != "another\nanother\n" {
+		t.Errorf("output %q", out)
+	}
+}
+
 // With time bubbles requests are admitted while others are processed.
 func TestTimeBubbles(t *testing.T) {
 	p := poolParameters()

@@ -5,8 +5,11 @@ import (
 	"math"
 	"slices"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/guest/linux"
+	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/sched"
 )
 
@@ -88,7 +91,10 @@ type serverThread struct {
 type Controller struct {
 	sched.Pass
 	// Cut, if it is not nil, is called when a segment of a thread begins (Place).
-	Cut     func(id arch.ThreadID, name string)
+	Cut func(id arch.ThreadID, name string)
+	// Allocated, if it is not nil, is called when an allocator's function returns to a thread of the server.
+	Allocated func(*event.Heap)
+
 	members Members
 	costs   sched.Costs
 	threads map[arch.ThreadID]*serverThread
@@ -106,6 +112,7 @@ type Controller struct {
 	order     []Point
 	result    Order
 	clock     uint64
+	progress  uint64
 	set       constraintSet
 }
 
@@ -178,9 +185,26 @@ func (c *Controller) MayRun(t arch.ThreadID, _ uint64) bool {
 // Clock is the logical clock: the number of turns since the start.
 func (c *Controller) Clock() uint64 { return c.clock }
 
+// Progress counts the turns since the start that a thread which waits in a loop has not: system calls other than those by which
+// threads wait, give way and look at the time.
+func (c *Controller) Progress() uint64 { return c.progress }
+
+// isProgress reports whether a turn counts.
+func isProgress(p Point) bool {
+	if p.Kind != sched.AtCall {
+		return false
+	}
+	switch p.What {
+	case unix.SYS_FUTEX, unix.SYS_SCHED_YIELD, unix.SYS_NANOSLEEP, unix.SYS_CLOCK_NANOSLEEP, unix.SYS_CLOCK_GETTIME, unix.SYS_GETTIMEOFDAY,
+		unix.SYS_POLL, unix.SYS_PPOLL, unix.SYS_SELECT, unix.SYS_PSELECT6, unix.SYS_EPOLL_WAIT, unix.SYS_EPOLL_PWAIT, unix.SYS_EPOLL_PWAIT2:
+		return false
+	}
+	return true
+}
+
 // Needs implements sched.Controller.
 func (c *Controller) Needs() sched.Needs {
-	return sched.Needs{Creations: true, MayRun: true, SchedulePoints: true, WholeOperations: true, Stops: true, Atomics: c.atomics}
+	return sched.Needs{Creations: true, MayRun: true, SchedulePoints: true, WholeOperations: true, Stops: true, Atomics: c.atomics, Allocations: c.Allocated != nil}
 }
 
 func (c *Controller) threadOf(id arch.ThreadID) *serverThread {
@@ -197,6 +221,10 @@ func (c *Controller) Observe(g *sched.Gate, e sched.ThreadEvent) {
 	switch e.Kind {
 	case sched.ThreadCreated:
 		c.threadOf(e.Thread)
+	case sched.AllocatorLeft:
+		if e.Heap.Phase == event.Return && c.threads[e.Thread] != nil {
+			c.Allocated(e.Heap)
+		}
 	case sched.AtomicExecuted:
 		if t := c.threads[e.Thread]; t != nil {
 			c.leave(g, t)
@@ -287,6 +315,9 @@ func (c *Controller) isItsTurn(t *serverThread) bool {
 func (c *Controller) grant(g *sched.Gate, t *serverThread) {
 	c.order = append(c.order, t.point)
 	c.clock++
+	if isProgress(t.point) {
+		c.progress++
+	}
 	g.Charge(c.costs.Sync)
 	c.cut(g, t)
 	if t.point.Kind == sched.AtStart {
