@@ -5,8 +5,6 @@ import (
 	"math"
 	"slices"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/guest/linux"
 	"github.com/heddle-dmt/heddle/recorder/event"
@@ -191,15 +189,7 @@ func (c *Controller) Progress() uint64 { return c.progress }
 
 // isProgress reports whether a turn counts.
 func isProgress(p Point) bool {
-	if p.Kind != sched.AtCall {
-		return false
-	}
-	switch p.What {
-	case unix.SYS_FUTEX, unix.SYS_SCHED_YIELD, unix.SYS_NANOSLEEP, unix.SYS_CLOCK_NANOSLEEP, unix.SYS_CLOCK_GETTIME, unix.SYS_GETTIMEOFDAY,
-		unix.SYS_POLL, unix.SYS_PPOLL, unix.SYS_SELECT, unix.SYS_PSELECT6, unix.SYS_EPOLL_WAIT, unix.SYS_EPOLL_PWAIT, unix.SYS_EPOLL_PWAIT2:
-		return false
-	}
-	return true
+	return p.Kind == sched.AtCall && !linux.Has(p.What, linux.Unordered|linux.Polls|linux.Sleeps|linux.TimeDependent)
 }
 
 // Needs implements sched.Controller.
