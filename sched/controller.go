@@ -199,11 +199,12 @@ type ThreadEvent struct {
 	// and ThreadCreated have none.
 	Instructions uint64
 	Number       uint64
-	// Signal and Sync describe events of some kinds, and are valid during the call only.
+	// Signal, Sync and Heap describe events of some kinds, and are valid during the call only.
 	Signal *event.Signal
 	Sync   *event.Sync
 	// Failed reports, of AtomicExecuted, that the instruction is a CMPXCHG that has stored nothing, as far as that is known.
 	Failed bool
+	Heap   *event.Heap
 }
 
 // Pass is a Controller that lets every thread continue.

@@ -13,6 +13,7 @@ import (
 	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/internal/job"
 	"github.com/heddle-dmt/heddle/internal/machine"
+	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/recorder/region"
 	"github.com/heddle-dmt/heddle/sched"
 	"github.com/heddle-dmt/heddle/sched/windows"
@@ -80,6 +81,9 @@ func New(c *machine.Config, p Parameters, store *windows.Store) *Driver {
 	}
 	costs := sched.Costs{Sync: arch.Cycles(c.Costs.Sync), SpinCheck: arch.Cycles(c.Costs.SpinCheck)}
 	d.controller = windows.NewController(store, costs, d, p.Atomics, p.reuse())
+	if p.Preconditions {
+		d.controller.Allocated = d.noteAllocation
+	}
 	d.engine = windows.New(d.options, d)
 	if spec, ok := region.Parse(p.Rules.Function); ok {
 		d.calls = region.Watch(spec)
@@ -113,8 +117,16 @@ func (d *Driver) Prepare(m *machine.Machine) error {
 	}
 	d.races = newRaceFinder(func(id arch.ThreadID) *kernel.Task { return d.m.Kernel().Task(id) })
 	d.controller.Cut = d.races.beginSegment
+	d.races.forked = d.hidden.names.noteFork
 	m.AddRecording(d.races)
 	return nil
+}
+
+// noteAllocation keeps which memory the server has allocated, and where.
+func (d *Driver) noteAllocation(e *event.Heap) {
+	if t := d.m.Kernel().Task(e.Thread); t != nil {
+		d.hidden.names.noteAllocation(t.Process().PID(), e)
+	}
 }
 
 // service returns the server; nil: it was not started yet.
@@ -220,6 +232,9 @@ func (d *Driver) OpenCalls() int {
 
 // LogicalClock counts turns.
 func (d *Driver) LogicalClock() uint64 { return d.controller.Clock() }
+
+// Progress counts system calls of the server.
+func (d *Driver) Progress() uint64 { return d.controller.Progress() }
 
 // Beginning begins a window: its key is the shape of its input and where the server's threads wait.
 func (d *Driver) Beginning(shape, input uint64, of []*windows.Connection) {

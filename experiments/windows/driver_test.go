@@ -211,6 +211,53 @@ func TestInterruptedRunHasAReport(t *testing.T) {
 	}
 }
 
+// A run that is interrupted within a window has a report, too; the window has no state.
+func TestInterruptionWithinAWindow(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	p := poolParameters()
+	p.Rules.Programs = []string{"sh"}
+	c := machine.DefaultConfig()
+	c.Args, c.Env, c.Dir = []string{"/bin/sh", "-c", "echo begun; while :; do :; done"}, machine.DefaultEnv(), "/"
+	c.Stdout = writerFunc(func(b []byte) (int, error) { cancel(); return len(b), nil })
+	d := windows.New(&c, p, schedwindows.NewStore())
+	r, err := machine.Run(ctx, c, d.Options()...)
+	if err != nil || r.Outcome != machine.OutcomeInterrupted {
+		t.Fatalf("%v, %v", r, err)
+	}
+	if report := d.Report(); report.Windows != 1 || report.List[0].State != "" || report.List[0].End == 0 {
+		t.Errorf("%+v", report.List)
+	}
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
+
+// clockPairs reads a clock twice, again and again, until the second reading is in another millisecond than the first.
+const clockPairs = `
+#include <time.h>
+#include <stdio.h>
+static long ms(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC_COARSE, &t); return t.tv_sec * 1000 + t.tv_nsec / 1000000; }
+int main(void) {
+	for (int phase = 0; phase < 2; phase++) {
+		long n = 0;
+		for (long a = ms(), b = a; a == b && n < 100000; n++) { a = ms(); b = ms(); }
+		puts(n < 100000 ? "another" : "the same");
+	}
+	return 0;
+}`
+
+// A server that looks for the resolution of a clock finds it, as mariadbd does at its start.
+func TestServerSeesClockAdvance(t *testing.T) {
+	bin := gcctest.C(t, clockPairs)
+	p := poolParameters()
+	p.Rules.Programs = []string{filepath.Base(bin)}
+	_, out := expectEqualWindows(t, bin, p, 2)
+	if out != "another\nanother\n" {
+		t.Errorf("output %q", out)
+	}
+}
+
 // With time bubbles requests are admitted while others are processed.
 func TestTimeBubbles(t *testing.T) {
 	p := poolParameters()
@@ -239,13 +286,64 @@ func TestFunctionsBoundTasks(t *testing.T) {
 	}
 }
 
+type server struct{ rules, needs, script, out string }
+
 // servers are servers of Debian whose windows must be equal on all machines.
-var servers = []struct {
-	rules, needs, script, out string
-}{
+var servers = []server{
 	{"memcached", "/usr/bin/memcached", memcachedScript, "answers 160\nserver 0\n"},
 	{"apache2", "/usr/sbin/apache2", apacheScript, "Complete requests:      160\nFailed requests:        0\nserver 0\n"},
 }
+
+// otherServers are further ones, in which no race is injected.
+var otherServers = []server{
+	{"redis", "/usr/bin/redis-server", redisScript, "right 160\nserver 0\n"},
+	{"lighttpd", "/usr/sbin/lighttpd", lighttpdScript, "Complete requests:      160\nFailed requests:        0\nserver 0\n"},
+}
+
+const redisScript = `
+cat > /tmp/load.pl << 'END'
+use IO::Socket::INET;
+my @s = map { IO::Socket::INET->new("127.0.0.1:6379") or die } 1 .. 8;
+my $right = 0;
+for my $r (1 .. $ARGV[0]) {
+	for my $i (0 .. 7) { syswrite($s[$i], $r % 2 ? "set k$i v$r\r\n" : "get k$i\r\n") }
+	my $value = "v" . ($r - 1);
+	my $want = $r % 2 ? "+OK\r\n" : "\$" . length($value) . "\r\n$value\r\n";
+	for my $s (@s) {
+		my $b = "";
+		while (length $b < length $want) { sysread($s, my $c, 4096) or last; $b .= $c }
+		$right++ if $b eq $want;
+	}
+}
+print "right $right\n";
+END
+redis-server --dir /tmp --save '' --logfile /tmp/log &
+server=$!
+sleep 0.1
+perl /tmp/load.pl ROUNDS
+kill $server
+wait $server
+echo server $?
+`
+
+const lighttpdScript = `
+mkdir /tmp/web
+head -c 1000 /dev/zero | tr '\0' x > /tmp/web/index.html
+cat > /tmp/lighttpd.conf << END
+server.port = 8080
+server.bind = "127.0.0.1"
+server.document-root = "/tmp/web"
+server.errorlog = "/tmp/error.log"
+index-file.names = ("index.html")
+END
+lighttpd -D -f /tmp/lighttpd.conf &
+server=$!
+sleep 0.1
+ab -q -n REQUESTS -c 8 http://127.0.0.1:8080/ | grep -E '^(Complete|Failed)'
+kill -INT $server
+wait $server
+echo server $?
+`
 
 const memcachedScript = `
 cat > /tmp/load.pl << 'END'
@@ -418,7 +516,7 @@ func TestPreconditionsAreSound(t *testing.T) {
 // TestServers has at least 200 full windows of each server in the large size.
 func TestServers(t *testing.T) {
 	testsize.SkipQuick(t)
-	for _, s := range servers {
+	for _, s := range slices.Concat(servers, otherServers) {
 		t.Run(s.rules, func(t *testing.T) {
 			rules := rulesOf(t, s.rules, s.needs)
 			rounds := testsize.Pick(20, 20, 202)

@@ -2,8 +2,6 @@ package windows
 
 import (
 	"cmp"
-	"fmt"
-	"path/filepath"
 	"slices"
 
 	"github.com/heddle-dmt/heddle/emu/arch"
@@ -15,6 +13,7 @@ import (
 type hiddenState struct {
 	windows   map[word]int // how many windows each word has refused
 	places    map[word]string
+	names     placeNames
 	registers int // windows that only registers have refused
 }
 
@@ -28,7 +27,7 @@ type word struct {
 type Hidden struct {
 	Process int32  `json:"process"`
 	Addr    uint64 `json:"addr"`
-	// Place is the file, the heap or the stack that it is in, with the offset.
+	// Place is the variable, the block of the heap with the place that has allocated it, or the area that it is in.
 	Place   string `json:"place"`
 	Windows int    `json:"windows"`
 }
@@ -53,26 +52,9 @@ func (d *Driver) noteObstacles(a *windows.Admission) {
 		}
 		last = w
 		if h.windows[w]++; h.windows[w] == 1 {
-			h.places[w] = d.placeOf(w)
+			h.places[w] = d.placeOf(o)
 		}
 	}
-}
-
-// placeOf names the file or the area that a word is in.
-func (d *Driver) placeOf(w word) string {
-	for _, p := range d.service().Processes() {
-		if p.PID() != w.process || p.Space() == nil {
-			continue
-		}
-		if v, ok := p.Space().Find(w.at); ok {
-			if v.File == nil {
-				return fmt.Sprintf("memory at %#x+%#x", uint64(v.Start), uint64(w.at-v.Start))
-			}
-			path, _, _ := v.File.MapName()
-			return fmt.Sprintf("%s+%#x", filepath.Base(path), v.Offset+uint64(w.at-v.Start))
-		}
-	}
-	return ""
 }
 
 // list has the words that have refused the most windows first.

@@ -33,6 +33,7 @@ type raceFinder struct {
 	recorder *recorder.Recorder
 	current  *raceThread      // whose log is taken
 	requests *requestFollower // that shares the log, or nil
+	forked   func(parent, child int32)
 }
 
 // raceThread is a thread of the machine.
@@ -188,6 +189,9 @@ func (f *raceFinder) Signal(r *recorder.Recorder, e *event.Signal) {
 
 // Start passes the start of a thread on.
 func (f *raceFinder) Start(r *recorder.Recorder, t *kernel.Task, e *event.Start) {
+	if parent := f.tasks(e.Parent); parent != nil && parent.Process() != t.Process() {
+		f.forked(parent.Process().PID(), t.Process().PID())
+	}
 	if f.requests != nil {
 		f.requests.run.Start(r, t, e)
 	}

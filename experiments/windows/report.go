@@ -175,6 +175,7 @@ func percentilesOf(list []arch.Cycles) Percentiles {
 // Report ends the windows of a run that is over, and returns them. It can be called once.
 func (d *Driver) Report() *Report {
 	if d.gate != nil && d.service() != nil {
+		d.undigested = true // the memory of a run that was interrupted is gone
 		d.engine.Finish()
 	}
 	r := &Report{Size: d.options.Size, Timeout: time.Duration(d.options.TimeoutNS), Bubble: d.options.Bubble, List: d.finished}
@@ -255,6 +256,10 @@ func (r *Report) String() string {
 	}
 	if r.Admitted > 0 || r.Preconditions.Computed > 0 {
 		text += fmt.Sprintf("; preconditions: %d windows admitted, %d of which have followed, %d refused", r.Admitted, r.Followed, r.Refused)
+	}
+	if r.Forced > 0 {
+		text += fmt.Sprintf("; the server was forced to continue %d times, so that its windows are not reproducible: "+
+			"a longer TIMEOUT, or a configuration in which its threads do not wait in loops, avoids that", r.Forced)
 	}
 	return text
 }

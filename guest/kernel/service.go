@@ -101,8 +101,9 @@ func (t *Task) holdsBackSignal(p *Process, thread *Task, info sigInfo) bool {
 }
 
 // readStep is the time in ns by which the service's clock seems to advance each time that a thread
-// reads it.
-const readStep = 1000
+// reads it. It is prime: a program that compares two readings each, as mariadbd does to find the
+// resolution of a clock, would never see one begin a new millisecond if its parts were whole readings.
+const readStep = 1009
 
 // readClock is the time that clocks show. A thread of the service that reads them again and again
 // while its clock stands sees them advance: programs wait for that in loops. It depends on the

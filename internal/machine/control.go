@@ -173,7 +173,7 @@ func (c *control) observeAllocation(e *event.Heap) {
 	if e.Phase == event.Enter {
 		kind = sched.AllocatorEntered
 	}
-	c.controller.Observe(&c.gate, sched.ThreadEvent{Kind: kind, Thread: e.Thread, Instructions: e.Instructions})
+	c.controller.Observe(&c.gate, sched.ThreadEvent{Kind: kind, Thread: e.Thread, Instructions: e.Instructions, Heap: e})
 }
 
 // Issue implements recorder.Recording.

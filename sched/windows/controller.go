@@ -7,6 +7,7 @@ import (
 
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/guest/linux"
+	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/sched"
 )
 
@@ -88,7 +89,10 @@ type serverThread struct {
 type Controller struct {
 	sched.Pass
 	// Cut, if it is not nil, is called when a segment of a thread begins (Place).
-	Cut     func(id arch.ThreadID, name string)
+	Cut func(id arch.ThreadID, name string)
+	// Allocated, if it is not nil, is called when an allocator's function returns to a thread of the server.
+	Allocated func(*event.Heap)
+
 	members Members
 	costs   sched.Costs
 	threads map[arch.ThreadID]*serverThread
@@ -106,6 +110,7 @@ type Controller struct {
 	order     []Point
 	result    Order
 	clock     uint64
+	progress  uint64
 	set       constraintSet
 }
 
@@ -178,9 +183,18 @@ func (c *Controller) MayRun(t arch.ThreadID, _ uint64) bool {
 // Clock is the logical clock: the number of turns since the start.
 func (c *Controller) Clock() uint64 { return c.clock }
 
+// Progress counts the turns since the start that a thread which waits in a loop has not: system calls other than those by which
+// threads wait, give way and look at the time.
+func (c *Controller) Progress() uint64 { return c.progress }
+
+// isProgress reports whether a turn counts.
+func isProgress(p Point) bool {
+	return p.Kind == sched.AtCall && !linux.Has(p.What, linux.Unordered|linux.Polls|linux.Sleeps|linux.TimeDependent)
+}
+
 // Needs implements sched.Controller.
 func (c *Controller) Needs() sched.Needs {
-	return sched.Needs{Creations: true, MayRun: true, SchedulePoints: true, WholeOperations: true, Stops: true, Atomics: c.atomics}
+	return sched.Needs{Creations: true, MayRun: true, SchedulePoints: true, WholeOperations: true, Stops: true, Atomics: c.atomics, Allocations: c.Allocated != nil}
 }
 
 func (c *Controller) threadOf(id arch.ThreadID) *serverThread {
@@ -197,6 +211,10 @@ func (c *Controller) Observe(g *sched.Gate, e sched.ThreadEvent) {
 	switch e.Kind {
 	case sched.ThreadCreated:
 		c.threadOf(e.Thread)
+	case sched.AllocatorLeft:
+		if e.Heap.Phase == event.Return && c.threads[e.Thread] != nil {
+			c.Allocated(e.Heap)
+		}
 	case sched.AtomicExecuted:
 		if t := c.threads[e.Thread]; t != nil {
 			c.leave(g, t)
@@ -287,6 +305,9 @@ func (c *Controller) isItsTurn(t *serverThread) bool {
 func (c *Controller) grant(g *sched.Gate, t *serverThread) {
 	c.order = append(c.order, t.point)
 	c.clock++
+	if isProgress(t.point) {
+		c.progress++
+	}
 	g.Charge(c.costs.Sync)
 	c.cut(g, t)
 	if t.point.Kind == sched.AtStart {

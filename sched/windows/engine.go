@@ -119,6 +119,8 @@ type World interface {
 	OpenCalls() int
 	// LogicalClock counts the server's synchronization operations and system calls.
 	LogicalClock() uint64
+	// Progress is a number that changes while the server works, and does not while its threads wait in loops.
+	Progress() uint64
 	// Beginning is called before a window begins, with hashes of the input that it will be given, without and with
 	// its content, and the connections that have it; Closing when it has ended. Closing fills in the rest of the window's fields.
 	Beginning(shape, input uint64, of []*Connection)
@@ -195,6 +197,8 @@ type Engine struct {
 	current  Window
 	touched  map[uint64]bool // connections of the current window
 	forced   arch.Cycles     // when the window began, or was forced to continue
+	worked   arch.Cycles     // when the server's progress was seen last
+	progress uint64          // then
 	clock    uint64          // the logical clock when input was admitted last
 	response []arch.Cycles
 }
@@ -230,7 +234,7 @@ func (e *Engine) step() bool {
 		switch {
 		case e.state == Gathering:
 			e.begin(Other, nil)
-		case e.world.Now() >= e.forced+overlong*e.options.Timeout:
+		case e.isOverlong():
 			e.force()
 		case e.options.Bubble > 0 && e.state == Running && e.world.LogicalClock()-e.clock >= e.options.Bubble:
 			e.endTasks()
@@ -255,8 +259,20 @@ func (e *Engine) step() bool {
 	return e.gather()
 }
 
-// overlong is after how many timeouts a window is forced to continue.
-const overlong = 20
+// overlong is after how many timeouts without progress a window is forced to continue, and endless after how many in any case.
+const (
+	overlong = 20
+	endless  = 100 * overlong
+)
+
+// isOverlong reports whether the server has run for so long without waiting that the window is to be forced.
+func (e *Engine) isOverlong() bool {
+	now := e.world.Now()
+	if p := e.world.Progress(); p != e.progress {
+		e.progress, e.worked = p, now
+	}
+	return now >= max(e.forced, e.worked)+overlong*e.options.Timeout || now >= e.forced+endless*e.options.Timeout
+}
 
 // force has a window continue in which the server has run for long without waiting, as a server does
 // whose threads wait in loops for others: its clock advances as much as the virtual time, and all
@@ -455,6 +471,9 @@ func (e *Engine) begin(cause Cause, list []*Connection) {
 	if ticks && cause == Timer {
 		server = max(w.ServerNow(), deadline)
 	}
+	// A connection that is continued is known by its place among those that the server has: it may be any one of its client's.
+	open := slices.DeleteFunc(slices.Clone(w.Connections()), func(c *Connection) bool { return c.HoldsConnection || c.Closed })
+	slices.SortFunc(open, compareClients)
 	h, shape := xxh3.New(), xxh3.New()
 	hashWords(h, uint64(len(cause)))
 	hashWords(shape, uint64(len(cause)))
@@ -462,7 +481,7 @@ func (e *Engine) begin(cause Cause, list []*Connection) {
 		hashWords(h, uint64(c.Client), c.Ordinal, c.Inputs, uint64(c.HeldBytes), flags(c.HoldsConnection, c.HoldsEnd))
 		hashWords(shape, uint64(c.HeldBytes), flags(c.HoldsConnection, c.HoldsEnd))
 		if !c.HoldsConnection {
-			hashWords(shape, uint64(c.Client), c.Ordinal)
+			hashWords(shape, uint64(slices.Index(open, c)))
 		}
 	}
 	hashWords(h, flags(ticks && deadline <= server))

@@ -29,7 +29,9 @@ type fakeWorld struct {
 	windows   []Window
 	clock     uint64
 	forced    int
-	spins     bool // until a request is admitted
+	spins     bool   // until a request is admitted
+	progress  uint64 // of the server
+	works     bool   // steps are progress
 }
 
 func newFakeWorld() *fakeWorld {
@@ -46,6 +48,7 @@ func (w *fakeWorld) Changes() uint64                         { return w.changes 
 func (w *fakeWorld) Connections() []*Connection              { return w.list }
 func (w *fakeWorld) OpenCalls() int                          { return 0 }
 func (w *fakeWorld) LogicalClock() uint64                    { return w.clock }
+func (w *fakeWorld) Progress() uint64                        { return w.progress }
 func (w *fakeWorld) Beginning(uint64, uint64, []*Connection) { w.beginning++ }
 
 func (w *fakeWorld) Force() { w.forced++ }
@@ -117,6 +120,9 @@ func (w *fakeWorld) step(e *Engine) bool {
 	case w.IsBusy():
 		w.now += 10
 		w.clock++
+		if w.works {
+			w.progress++
+		}
 		w.running = max(0, w.running-1)
 		for n := range w.busy {
 			if w.busy[n]--; w.busy[n] == 0 {
@@ -276,6 +282,20 @@ func TestServerThatSpinsIsForcedOn(t *testing.T) {
 	w.run(t, testOptions)
 	if w.forced == 0 || c.Written == 0 {
 		t.Errorf("forced %d times; windows %v", w.forced, w.causes())
+	}
+}
+
+// A server that works for long is not forced, unless it never waits.
+func TestServerThatWorksIsNotForced(t *testing.T) {
+	for _, x := range []struct{ timeouts, forced int }{{overlong + 1, 0}, {endless / 2, 0}, {endless + 1, 1}} {
+		w := newFakeWorld()
+		w.works = true
+		o := Options{Size: 4, Timeout: 100, TimeoutNS: 100}
+		w.running = x.timeouts * int(o.Timeout) / 10
+		w.run(t, o)
+		if w.forced != x.forced {
+			t.Errorf("%d timeouts of work: forced %d times, want %d", x.timeouts, w.forced, x.forced)
+		}
 	}
 }
 
