@@ -5,14 +5,29 @@ import (
 	"context"
 	"io"
 
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/internal/machine"
 )
 
-var errDiverged = errs.Define("follow-not-the-recorded-run",
-	"the run of {file} cannot be followed: {how}",
-	"Repeated, the run is not the recorded one: heddle is of another version, or a file that the program read was changed.",
-	"Record the run again.")
+var (
+	errDiverged = errs.Define("follow-not-the-recorded-run",
+		"the run of {file} cannot be followed: {how}",
+		"Repeated, the run is not the recorded one: heddle is of another version, or a file that the program read was changed.",
+		"Record the run again.")
+	errNotFollowed = errs.Define("level-cannot-be-followed",
+		"the instructions of the run in {file} cannot be followed: its processor is of level {level}, and slices, preconditions and symbolic traces know those of x86-64-v2; record it with heddle record --cpu x86-64-v2",
+		"These analyses have libVEX translate instructions, without AVX: it would take LZCNT for BSR.",
+		"Record the run again with heddle record --cpu x86-64-v2. Races, memory traces, replays and the debugger work with every level.")
+)
+
+// CheckFollowed refuses a recorded run whose instructions the analyses by libVEX do not know.
+func CheckFollowed(file string, c *machine.Config) error {
+	if c.CPU > arch.V2 {
+		return errNotFollowed.New(file, c.CPU.String())
+	}
+	return nil
+}
 
 // Repeat replays the run of a stored trace and executes it concolically: threads and counts
 // of instructions are those of the trace's events. A function gives the options for the
@@ -22,7 +37,7 @@ var errDiverged = errs.Define("follow-not-the-recorded-run",
 func Repeat(ctx context.Context, trace string, options func(*machine.Config) (Options, error)) (*Recording, error) {
 	var r *Recording
 	result, err := machine.RepeatTrace(ctx, trace, func(c *machine.Config) ([]machine.Option, error) {
-		if err := machine.CheckFollowed(trace, c); err != nil {
+		if err := CheckFollowed(trace, c); err != nil {
 			return nil, err
 		}
 		o, err := options(c)

@@ -18,6 +18,7 @@ import (
 	"github.com/heddle-dmt/heddle/analyses/h3/solve"
 	"github.com/heddle-dmt/heddle/analyses/h3/symtrace"
 	"github.com/heddle-dmt/heddle/analyses/smt"
+	"github.com/heddle-dmt/heddle/experiments/concolicrun"
 	"github.com/heddle-dmt/heddle/experiments/h3/pathsearch"
 	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/internal/machine"
@@ -156,7 +157,7 @@ func (r *Recording) readTrace(ctx context.Context) error {
 		return err
 	}
 	r.model = c.Memory.MemoryModel().String()
-	if r.withoutBegin = machine.CheckFollowed(r.file, &c); r.withoutBegin != nil {
+	if r.withoutBegin = concolicrun.CheckFollowed(r.file, &c); r.withoutBegin != nil {
 		return nil
 	}
 	if r.begin, err = newStartPoint(ctx, r.replay, r.file, c.RootFS); errors.Is(err, errNoCreate) {

@@ -51,20 +51,7 @@ var (
 		"the trace {file} is of a stretch of a run, and the events of the whole run are needed",
 		"Only a part of the run was recorded. A schedule or a path of a run is about all of it.",
 		"Record the whole run: heddle replay -o NEW TRACE with the recordings that are needed.")
-
-	errNotFollowed = errs.Define("level-cannot-be-followed",
-		"the instructions of the run in {file} cannot be followed: its processor is of level {level}, and slices, preconditions and symbolic traces know those of x86-64-v2; record it with heddle record --cpu x86-64-v2",
-		"These analyses have libVEX translate instructions, without AVX: it would take LZCNT for BSR.",
-		"Record the run again with heddle record --cpu x86-64-v2. Races, memory traces, replays and the debugger work with every level.")
 )
-
-// CheckFollowed refuses a recorded run whose instructions the analyses by libVEX do not know.
-func CheckFollowed(file string, c *Config) error {
-	if c.CPU > arch.V2 {
-		return errNotFollowed.New(file, c.CPU.String())
-	}
-	return nil
-}
 
 // manifest is the description of a run in its trace, from before the run.
 type manifest struct {

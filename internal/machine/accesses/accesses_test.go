@@ -192,8 +192,8 @@ func TestAccessesEndEarly(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	if !accesses.Are(r) || !accesses.AreRepeated(r) {
-		t.Fatal("the trace has no accesses")
+	if are, err := accesses.Are(r); err != nil || !are || !accesses.AreRepeated(r) {
+		t.Fatalf("the trace has no accesses: %v", err)
 	}
 	n := 0
 	for _, err := range accesses.Read(context.Background(), path, r, memtrace.Select{}) {
