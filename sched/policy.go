@@ -23,7 +23,8 @@ type Quantum struct {
 	// cycles are used up.
 	InsideChoice uint32
 	// Accesses, unless 0, has the slice end after that many accesses of the instruction that
-	// comes after the budget of instructions. With Immediately that budget is 0.
+	// comes after the budget of instructions. With AccessesOnly that budget is 0, and
+	// without accesses the quantum is over before its first instruction.
 	Accesses     uint8
 	AccessesOnly bool
 	// StopAtSync: end the quantum before the next locked instruction or fence;

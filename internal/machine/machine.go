@@ -406,8 +406,11 @@ func (m *Machine) runEngine(q sched.Quantum, t *kernel.Task) (arch.Stop, Reactio
 	m.setCore(q.Core, t.ID())
 	s.recording.noteStart(t)
 	m.askAfterOperation(t)
-	if s.control.endsQuantum(t.ID()) {
+	switch {
+	case s.control.endsQuantum(t.ID()):
 		return arch.Stop{Reason: arch.StopBreakpoint}, Proceed
+	case q.AccessesOnly && q.Accesses == 0:
+		return arch.Stop{Reason: arch.StopBudget}, Proceed
 	}
 	if m.engineStarts(t) == AbandonQuantum {
 		return arch.Stop{}, AbandonQuantum

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/guest/kernel"
 	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/internal/machine/machinetest"
 	"github.com/heddle-dmt/heddle/recorder/event"
@@ -271,5 +273,56 @@ func TestRecordingOfASecondEnding(t *testing.T) {
 	}
 	if r, _ := replayed(t, path, nil); r.Digest != plain.Digest {
 		t.Errorf("replayed: %s: %s", r.Outcome, r.Message)
+	}
+}
+
+// endsAtFaults ends quanta at page faults twice: before the second time no instruction has been executed.
+type endsAtFaults struct {
+	machine.NoHook
+	times, empty int
+}
+
+// EngineStopped implements machine.Hook.
+func (e *endsAtFaults) EngineStopped(_ *kernel.Task, stop arch.Stop) machine.Reaction {
+	if stop.Reason != arch.StopFault || e.times == 2 {
+		e.times = 0
+		return machine.Proceed
+	}
+	if e.times++; stop.Instructions == 0 {
+		e.empty++
+	}
+	return machine.EndQuantum
+}
+
+// TestReplayOfEmptyQuanta: a hook may end a quantum before its first instruction, and so does the replay.
+func TestReplayOfEmptyQuanta(t *testing.T) {
+	bin := machinetest.Compile(t, machinetest.Racy)
+	for how, set := range machinetest.Machines() {
+		t.Run(how, func(t *testing.T) {
+			c, _ := machinetest.Config(t, bin)
+			set(&c)
+			f := traceFile(t)
+			c.Record = everythingOf(&c)(f)
+			m, err := machine.New(c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer m.Close()
+			e := &endsAtFaults{}
+			m.AddHook(e)
+			r, err := m.Run(context.Background())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := m.CloseTrace(); err != nil {
+				t.Fatal(err)
+			}
+			if e.empty == 0 {
+				t.Fatal("each quantum had an instruction")
+			}
+			if again, _ := replayed(t, f.Name(), nil); again.Digest != r.Digest {
+				t.Errorf("replayed: %s: %s", again.Outcome, again.Message)
+			}
+		})
 	}
 }

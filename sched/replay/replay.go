@@ -208,7 +208,7 @@ func (p *policy) runQuantum(c *sched.Cluster) (sched.Quantum, sched.Verdict) {
 		return p.diverge("thread %d runs on core %d in the recording, and cannot now", d.Thread, d.Core)
 	}
 	q := sched.Quantum{Core: d.Core, Thread: d.Thread, Instructions: d.Instructions, Exact: true, Accesses: d.Inside}
-	q.AccessesOnly = d.Inside > 0 && d.Instructions == 0
+	q.AccessesOnly = d.Budget && d.Instructions == 0
 	if !d.Budget {
 		// It ended by itself; one more instruction would be a divergence.
 		q.Instructions++
