@@ -16,7 +16,6 @@ import (
 	"os/signal"
 	"runtime"
 	"runtime/debug"
-	"runtime/metrics"
 	"slices"
 	"syscall"
 	"time"
@@ -64,28 +63,22 @@ func main() {
 	os.Exit(a.main(os.Args[1:]))
 }
 
-// leastHeap is the size of the heap at which Go's garbage collector begins, in bytes, where less than half of it is
-// used: a collection of a smaller heap takes more time than it is worth.
-const leastHeap = 32 << 20
+// ballast has no content, and takes no memory of the host's since nothing touches it. Go's collector lets the heap double,
+// so that with the ballast it begins at 32 MiB: a collection of a smaller heap takes more time than it is worth.
+var ballast []byte
 
-// delayCollections has the collector begin at leastHeap, unless the user has set GOGC.
+// delayCollections has the collector begin at 32 MiB and not at 4, unless the user has set GOGC. The ballast, which
+// would itself begin a collection, comes with the first one.
 func delayCollections() {
-	if os.Getenv("GOGC") == "" {
-		setGrowth(0)
+	if os.Getenv("GOGC") != "" {
+		return
 	}
-}
-
-// setGrowth sets the heap's growth up to the next collection, after which it is set again.
-func setGrowth(live uint64) {
-	// In per cent: Go's usual one, and the one with which its smallest heap, of 4 MiB, becomes leastHeap.
-	const usual, most = 100, 800
-	debug.SetGCPercent(int(min(most, max(usual, usual*leastHeap/max(live, 1)-usual))))
+	usual := debug.SetGCPercent(800)
 	type mark struct{ _ [16]byte }
-	runtime.AddCleanup(&mark{}, func(struct{}) {
-		heap := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
-		metrics.Read(heap)
-		setGrowth(heap[0].Value.Uint64())
-	}, struct{}{})
+	runtime.AddCleanup(&mark{}, func(percent int) {
+		debug.SetGCPercent(percent)
+		ballast = make([]byte, 16<<20)
+	}, usual)
 }
 
 // Main runs the command line and returns heddle's exit status.
