@@ -310,7 +310,7 @@ func (d *driver) judgeReplicas(number, attempt int, g *replicaGroup) *Epoch {
 		failed[i] = x.Failed != ""
 		e.Replicas = append(e.Replicas, Replica{
 			Failed: x.Failed, Diverged: x.Diverged, Benign: x.BenignDivergence, Instructions: x.Instructions, Milliseconds: d.toMilliseconds(x.Cycles), Work: d.toMilliseconds(x.Work),
-			Pages: x.Pages,
+			Pages: x.Pages, Output: x.OutputSize(),
 		})
 	}
 	if len(g.replicas) == 3 {

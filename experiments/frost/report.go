@@ -110,6 +110,8 @@ type Replica struct {
 	Work float64 `json:"work_ms"`
 	// Pages is how many pages an epoch-parallel replica has written.
 	Pages uint64 `json:"pages,omitempty"`
+	// Output is how many bytes it has written to standard output and error.
+	Output int `json:"output_bytes,omitempty"`
 }
 
 // sumUpEpochs sums the epochs up.

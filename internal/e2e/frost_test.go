@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -80,11 +81,15 @@ func TestFrostEnds(t *testing.T) {
 			t.Run(fmt.Sprintf("%v after %d lines", with, after), func(t *testing.T) {
 				t.Parallel()
 				dir := t.TempDir()
-				stdout, stderr, state := endAfter(t, dir, after, with, bin, "frost", "run", "--mount="+dir+":"+dir+":rw",
-					"--report="+filepath.Join(dir, "report"), "--", program, fmt.Sprint(pairs), filepath.Join(dir, "file"))
+				args := []string{
+					"frost", "run", "--mount=" + dir + ":" + dir + ":rw",
+					"--report=" + filepath.Join(dir, "report"), "--", program, fmt.Sprint(pairs), filepath.Join(dir, "file"),
+				}
+				ends := endsOfEpochs(t, dir, args)
+				stdout, stderr, state := endAfter(t, dir, after, with, append([]string{bin}, args...)...)
 				n := strings.Count(stdout, "end")
-				if stdout != pairsUpTo(n) {
-					t.Errorf("%q, which is no whole epochs", shorten(stdout))
+				if !strings.HasPrefix(pairsUpTo(pairs), stdout) || !slices.Contains(ends, len(stdout)) {
+					t.Errorf("%q, which is no whole epochs: they end at %d", shorten(stdout), ends)
 				}
 				file, _ := os.ReadFile(filepath.Join(dir, "file"))
 				ws := state.Sys().(syscall.WaitStatus)
@@ -100,6 +105,49 @@ func TestFrostEnds(t *testing.T) {
 			})
 		}
 	}
+}
+
+// endsOfEpochs are the sizes of the output of a run of the program pairs at the ends of its epochs.
+func endsOfEpochs(t *testing.T, dir string, args []string) []int {
+	t.Helper()
+	cmd := exec.Command(bin, args...)
+	cmd.Dir = dir
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout := string(out)
+	text, err := os.ReadFile(filepath.Join(dir, "report"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var report struct {
+		Epochs []struct {
+			Committed bool `json:"committed"`
+			Replicas  []struct {
+				Output int `json:"output_bytes"`
+			} `json:"replicas"`
+		} `json:"epochs"`
+	}
+	if err := json.Unmarshal(text, &report); err != nil {
+		t.Fatal(err)
+	}
+	ends, at := []int{0}, 0
+	for _, e := range report.Epochs {
+		if e.Committed {
+			at += e.Replicas[0].Output
+			ends = append(ends, at)
+		}
+	}
+	if stdout != pairsUpTo(pairs) || at != len(stdout) {
+		t.Fatalf("%q; the epochs have %d bytes", shorten(stdout), at)
+	}
+	for _, name := range []string{"report", "file"} {
+		if err := os.Remove(filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return ends
 }
 
 // interruptedFrost checks the results of a run that wrote n pairs and was

@@ -261,6 +261,14 @@ type Output struct {
 	Data []byte
 }
 
+// OutputSize is how many bytes a replica has written to standard output and error.
+func (x *Replica) OutputSize() (n int) {
+	for i := range x.Output {
+		n += len(x.Output[i].Data)
+	}
+	return n
+}
+
 // beginRun makes an execution that begins where the machine is.
 func (s *stage) beginRun(from *Checkpoint, controller sched.Controller) *epochRun {
 	m := s.m
