@@ -41,7 +41,7 @@ func TestMissesNothing(t *testing.T) {
 			for n := 1; n <= testsize.Runs(1, 1, 2); n++ {
 				for _, model := range memmodel.Models()[:testsize.Runs(1, 1, 3)] {
 					name := fmt.Sprintf("%s, %d, buggy %v, %v", p.Name, n, buggy, model)
-					o := explore.Options{Model: model, Executions: testsize.Runs(1500, 1500, 20_000), Workers: 2}
+					o := explore.Options{Model: model, Executions: testsize.Runs(1500, 1500, 6000), Workers: 2}
 					r, err := exploreRun(t, o, program, fmt.Sprint(n))
 					if err != nil {
 						if !strings.Contains(err.Error(), "no second thread") {
