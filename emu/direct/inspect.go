@@ -92,7 +92,7 @@ func Inspect(level arch.Level, code []byte, pc uint64) Instruction {
 	return i
 }
 
-// registerClass puts a register's number into a class: the stack and frame pointers, and those that blocks use for
+// registerClass puts a register's number into a class: the stack and frame pointers, and the registers that blocks use for
 // themselves, are alone.
 func registerClass(r C.uint8_t) int {
 	switch {

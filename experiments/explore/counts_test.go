@@ -10,7 +10,7 @@ import (
 )
 
 // TestKnownCounts: small programs have the numbers of executions that the tests of Nidhugg, the tool of Abdulla, Atig,
-// Jonsson and Leonardsson (TACAS 2015), list for the same program, or else those that the enumeration of all
+// Jonsson and Leonardsson (TACAS 2015), list for the same program, or else the numbers that the enumeration of all
 // interleavings in the tests of sched/dpor has (TestKnownPrograms there). SB and IRIW, in which each execution is an
 // outcome, have as many as these have outcomes: 3 and 15 under SC, 4 and 15 under TSO.
 func TestKnownCounts(t *testing.T) {

@@ -92,7 +92,7 @@ const (
 type search struct {
 	config      machine.Config
 	environment []string   // without what the search adds
-	native      *nativeRun // nil: there is none
+	native      *nativeRun // nil unless asked for
 	options     Options
 	input       *sharedInput
 	points      decisionPoints

@@ -9,7 +9,7 @@ import (
 	"github.com/heddle-dmt/heddle/experiments/frost/epoch"
 )
 
-// window is how many epochs are executed ahead of the oldest that is not over. With published ports there are none: the
+// window is how many epochs are executed ahead of the oldest that is not over. With published ports no epoch is: the
 // requests of clients depend on the replies.
 const window = 8
 

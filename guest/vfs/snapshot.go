@@ -112,7 +112,7 @@ func (t *treeCopy) copyName(old *Dentry) *Dentry {
 	return n
 }
 
-// copyOf returns the copy of a name of the tree; nil: it is none.
+// copyOf returns the copy of a name of the tree; nil if it is not a name of the tree.
 func (t *treeCopy) copyOf(old *Dentry) *Dentry {
 	if have, ok := t.c.Have(old); ok {
 		return have.(*Dentry)

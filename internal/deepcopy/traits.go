@@ -95,7 +95,7 @@ func (of *traits) inside(x unsafe.Pointer, held *traits) unsafe.Pointer {
 	return n.UnsafePointer()
 }
 
-// known has the traits of types by their words; they never change. Those that are being made refer to each other, and become known
+// known has the traits of types by their words; they never change. Traits that are being made refer to each other, and become known
 // together, in a new map.
 var (
 	known  atomic.Pointer[map[unsafe.Pointer]*traits]
@@ -119,7 +119,7 @@ func traitsOf(t reflect.Type) *traits {
 	return of
 }
 
-// makeTraits makes the traits of a type and of those that it is made of, unless they are made.
+// makeTraits makes the traits of a type and of its parts, unless they are made.
 func makeTraits(t reflect.Type, made map[unsafe.Pointer]*traits) *traits {
 	if of := made[wordOf(t)]; of != nil {
 		return of

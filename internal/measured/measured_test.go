@@ -14,7 +14,7 @@ import (
 
 const top = "../.."
 
-// TestPagesAreCurrent: the tables of the pages are those that are stored, and these were measured by the commands of
+// TestPagesAreCurrent: the pages have the stored tables, which were measured by the commands of
 // the plan or are marked as figures of an earlier version.
 func TestPagesAreCurrent(t *testing.T) {
 	p, err := load(top)

@@ -11,7 +11,7 @@ import (
 )
 
 // ReadRun iterates over the accesses of a run that takes place meanwhile: execute carries it out, with the
-// listener in place of a trace, until it is over or its context is. They are those that Read has of a trace of the
+// listener in place of a trace, until it is over or its context is. They are what Read has of a trace of the
 // run. An access is valid until the next one. The error of execute is the last thing, unless the loop has ended.
 func ReadRun(ctx context.Context, s Select, execute func(context.Context, trace.Listener) error) iter.Seq2[*event.Memory, error] {
 	return func(yield func(*event.Memory, error) bool) {

@@ -264,7 +264,7 @@ func (x *Bounded) keepBranches() {
 	}
 }
 
-// take makes the next execution one of the branches. It returns false if there is none left.
+// take makes the next execution one of the branches. It returns false after the last one.
 func (x *Bounded) take(b *branches) bool {
 	for len(b.stretches) > 0 {
 		s := &b.stretches[0]

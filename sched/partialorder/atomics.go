@@ -80,7 +80,7 @@ func (r *Recorder) completeAtomic(g *sched.Gate, e *event.Sync, failed bool) {
 }
 
 // A loop that repeats a CMPXCHG until it stores has the load of the old value in it, which is not ordered. So the number of
-// attempts that fail may differ between replicas, and they have no effect: in the first replica those that were repeated are
+// attempts that fail may differ between replicas, and they have no effect: in the first replica attempts that were repeated are
 // passed over, and in the others an attempt that fails in place of one that has stored does not count.
 
 // mostAttempts bounds the attempts in place of one that has stored.

@@ -471,7 +471,7 @@ func (e *Engine) begin(cause Cause, list []*Connection) {
 	if ticks && cause == Timer {
 		server = max(w.ServerNow(), deadline)
 	}
-	// A connection that is continued is known by its place among those that the server has: it may be any one of its client's.
+	// A connection that is continued is known by its place among the server's: it may be any one of its client's.
 	open := slices.DeleteFunc(slices.Clone(w.Connections()), func(c *Connection) bool { return c.HoldsConnection || c.Closed })
 	slices.SortFunc(open, compareClients)
 	h, shape := xxh3.New(), xxh3.New()

@@ -39,7 +39,7 @@ var (
 
 // Options say how a trace is gone through.
 type Options struct {
-	// Accesses, unless nil, are the accesses to memory in place of those that the trace has (package
+	// Accesses, unless nil, are the accesses to memory in place of the trace's (package
 	// internal/machine/accesses).
 	Accesses iter.Seq2[*event.Memory, error]
 	Order    races.Order

@@ -413,7 +413,7 @@ func (s *Store) getRows(table, condition string, keys ...any) (whole [][]any, er
 	return whole, err
 }
 
-// getReport reads the JSON in the one row with a key; ok is false if there is none.
+// getReport reads the JSON in the one row with a key; ok is false if the table has no such row.
 func (s *Store) getReport(table, key string, to any) (ok bool, err error) {
 	rows, err := s.getRows(table, "key = ?", key)
 	if err != nil || len(rows) == 0 {

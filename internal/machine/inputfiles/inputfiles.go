@@ -40,7 +40,7 @@ func Store(w *trace.Writer, at event.Stamp, files *vfs.FS) {
 	})
 }
 
-// Find compares files of the host with their hashes, and returns those that are others or cannot be read as the trace
+// Find compares files of the host with their hashes, and returns the files that are others or cannot be read as the trace
 // has them. If the trace does not have one, it returns its path, with the error of reading it.
 func Find(r *trace.Reader, list []vfs.Input) (stored []vfs.StoredFile, missing string, err error) {
 	wanted := map[string]string{}
