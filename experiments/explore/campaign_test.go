@@ -33,39 +33,50 @@ func TestMissesNothing(t *testing.T) {
 		if testsize.Runs(1, 2, 3) < 3 && i%12 != 7 {
 			continue
 		}
-		for _, buggy := range []bool{false, true} {
-			program, err := p.Build(buggy, "-static")
-			if err != nil {
-				t.Fatal(err)
-			}
-			for n := 1; n <= testsize.Runs(1, 1, 2); n++ {
-				for _, model := range memmodel.Models()[:testsize.Runs(1, 1, 3)] {
-					name := fmt.Sprintf("%s, %d, buggy %v, %v", p.Name, n, buggy, model)
-					o := explore.Options{Model: model, Executions: testsize.Runs(1500, 1500, 6000), Workers: 2}
-					r, err := exploreRun(t, o, program, fmt.Sprint(n))
-					if err != nil {
-						if !strings.Contains(err.Error(), "no second thread") {
-							t.Errorf("%s: %v", name, err)
+		t.Run(p.Name, func(t *testing.T) {
+			for _, buggy := range []bool{false, true} {
+				program, err := p.Build(buggy, "-static")
+				if err != nil {
+					t.Fatal(err)
+				}
+				for n := 1; n <= testsize.Runs(1, 1, 2); n++ {
+					for _, model := range memmodel.Models()[:testsize.Runs(1, 1, 3)] {
+						if isVerified(t, program, buggy, n, model) {
+							verified++
 						}
-						continue
-					}
-					t.Logf("%s: executions %d, all %v, failure %v", name, r.Executions, r.Complete, r.Found)
-					if r.Complete && !r.Found {
-						verified++
-						if found := search(t, program, n, model); found != "" {
-							t.Errorf("%s: verified, but a search finds %s", name, found)
-						}
-					}
-					if r.Found && !buggy {
-						t.Errorf("%s: fails with %v", name, r.Failure)
 					}
 				}
 			}
-		}
+		})
 	}
 	if verified == 0 {
 		t.Error("no program was verified")
 	}
+}
+
+// isVerified explores a program, and reports whether it is verified; then no search may find a failure.
+func isVerified(t *testing.T, program string, buggy bool, n int, model memmodel.Model) bool {
+	t.Helper()
+	name := fmt.Sprintf("%d, buggy %v, %v", n, buggy, model)
+	o := explore.Options{Model: model, Executions: testsize.Runs(1500, 1500, 6000), Workers: 2}
+	r, err := exploreRun(t, o, program, fmt.Sprint(n))
+	if err != nil {
+		if !strings.Contains(err.Error(), "no second thread") {
+			t.Errorf("%s: %v", name, err)
+		}
+		return false
+	}
+	t.Logf("%s: executions %d, all %v, failure %v", name, r.Executions, r.Complete, r.Found)
+	if r.Found && !buggy {
+		t.Errorf("%s: fails with %v", name, r.Failure)
+	}
+	if !r.Complete || r.Found {
+		return false
+	}
+	if found := search(t, program, n, model); found != "" {
+		t.Errorf("%s: verified, but a search finds %s", name, found)
+	}
+	return true
 }
 
 // search looks for a failure by a campaign, and returns it, or "".

@@ -30,7 +30,7 @@ var measurements = []func(*setting) (result, error){
 	reproduced("bbuf", 2), reproduced("racey1", 20), reproduced("racey2", 60), reproduced("racey3", 180),
 	solvedByZ3("bbuf", 52), solvedByZ3("sbuf", 1), solvedByZ3("pfscan", 1), solvedByZ3("pbzip2", 1), solvedByZ3("racey1", 267), symbolicTraces, branchesReproduced,
 	sharding, storedRuns("table", "BenchmarkTableOf100000Runs", 5), storedRuns("merge", "BenchmarkMergeOf100000Runs", 30),
-	racesOfPbzip2, smallReproduction, memoized,
+	racesOfPbzip2, smallReproduction, memoized, lookUp,
 }
 
 // timing is one run of a command.

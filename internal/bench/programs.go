@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -137,6 +138,42 @@ func memoized(s *setting) (result, error) {
 		measured: strings.Join(parts, ", ") + " of processor time",
 		target:   fmt.Sprintf("under %.0f s each", memoizeLimit.Seconds()),
 		met:      worst < memoizeLimit.Seconds(),
+	}, nil
+}
+
+// lookUp is what looking for a schedule costs a short program whose input none of the cache admits.
+func lookUp(s *setting) (result, error) {
+	const entries = 30
+	bin, cache := filepath.Join(s.dir, "divide"), filepath.Join(s.dir, "cache-divide")
+	if _, err := s.run("gcc", "-pthread", "-o", bin, "experiments/concolicrun/testdata/divide.c"); err != nil {
+		return result{}, err
+	}
+	options := []string{"--stdin=/dev/null", "--cache=" + cache}
+	run := func(options []string, threads int) (timing, error) {
+		count := strconv.Itoa(threads)
+		return s.run(slices.Concat([]string{s.heddle, "run", "-q"}, options, []string{"--", bin, count, count, "0"})...)
+	}
+	for i := range entries {
+		if _, err := run(append(options, "--memoize=online"), 2+i); err != nil {
+			return result{}, err
+		}
+	}
+	var with, without []timing
+	for range 10 {
+		a, b, err := s.turns(
+			func() (timing, error) { return run(options, 2+entries) },
+			func() (timing, error) { return run(options[:1], 2+entries) })
+		if err != nil {
+			return result{}, err
+		}
+		with, without = append(with, a...), append(without, b...)
+	}
+	times := leastProcessor(with).Seconds() / leastProcessor(without).Seconds()
+	return result{
+		title:    fmt.Sprintf("a short run that looks for a schedule among %d of its program, none of which admits it, to one without a cache", entries),
+		measured: fmt.Sprintf("%.2f", times),
+		target:   "at most 1.1",
+		met:      times <= 1.1,
 	}, nil
 }
 
