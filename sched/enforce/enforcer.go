@@ -33,8 +33,8 @@ type Options struct {
 	// Relay is "semaphore" or "flag"; empty means "semaphore".
 	Relay string
 	// Runs has a thread pass the turn on only after the last of the operations that it executes one after the
-	// other in the schedule, and count its arrivals at an instruction down in its own memory, up to the call of
-	// slot() for the constraint there. Otherwise each operation waits for the turn and passes it on, and each
+	// other in the schedule, and count its arrivals at an instruction down in its own memory, or its branches where
+	// they are cheaper to count, up to the call of slot() for the constraint there. Otherwise each operation waits for the turn and passes it on, and each
 	// arrival calls slot(), as in PEREGRINE.
 	Runs bool
 	// SkipWait leaves out waits at barriers, and sleeps: the order holds without.

@@ -189,13 +189,13 @@ func (p *Plan) pointOf(a *action) *event.Point {
 }
 
 // instrumentation is the work of a thread's instrumentation between its previous operation or action and
-// an action: arrivals at its instruction, or, where they are not counted, calls of slot() at all instructions, and
-// branches.
+// an action: arrivals at its instruction, or, where they are not counted, calls of slot() at all instructions; and
+// branches, unless the action is after a spin loop, whose branches have no fixed number.
 type instrumentation struct{ arrivals, slots, branches uint64 }
 
 // countSlots fills in the instrumentation before the actions of a thread. Where an action names the
 // instruction and how many times the thread reaches it, slot() is called there alone; a wait in a spin loop
-// calls it once. Otherwise it is called at each instruction, and branches are counted.
+// calls it once. Otherwise it is called at each instruction. Branches are those since the action before.
 func (p *Plan) countSlots(n int) {
 	list := p.actions[n]
 	p.work[n] = make([]instrumentation, len(list))
@@ -208,13 +208,16 @@ func (p *Plan) countSlots(n int) {
 		} else {
 			clear(counts)
 		}
-		x := p.pointOf(a)
+		x, branches := p.pointOf(a), a.branches-min(a.branches, last.branches)
 		if x == nil || x.PC == 0 || x.Occurrence == 0 {
-			p.work[n][i] = instrumentation{slots: a.at - last.at, branches: a.branches - min(a.branches, last.branches)}
+			p.work[n][i] = instrumentation{slots: a.at - last.at, branches: branches}
 			continue
 		}
 		reached := x.Occurrence - min(x.Occurrence, x.Spins)
 		p.work[n][i].arrivals = reached - min(reached, counts[x.PC])
+		if x.Spins == 0 {
+			p.work[n][i].branches = branches
+		}
 		counts[x.PC] = max(counts[x.PC], reached)
 	}
 }

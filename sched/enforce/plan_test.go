@@ -9,7 +9,8 @@ import (
 )
 
 // TestInstrumentation: slot() is called at each arrival at an instruction of a constraint up to the constraint,
-// once for a wait in a spin loop, and at every instruction where arrivals are not known.
+// once for a wait in a spin loop, and at every instruction where arrivals are not known. Branches since the action before
+// are known but after a spin loop.
 func TestInstrumentation(t *testing.T) {
 	second := func(done int, instructions, occurrence, spins uint64, pc uint64) event.Constraint {
 		p := event.Point{Thread: 0, Done: done, Instructions: instructions, Occurrence: occurrence, Spins: spins, Span: 1, Branches: instructions / 5}
@@ -27,7 +28,7 @@ func TestInstrumentation(t *testing.T) {
 		},
 	}
 	p := NewPlan(s, false)
-	for i, want := range []instrumentation{{arrivals: 3}, {arrivals: 2}, {arrivals: 5}, {arrivals: 4}, {slots: 30, branches: 6}} {
+	for i, want := range []instrumentation{{arrivals: 3, branches: 20}, {arrivals: 2, branches: 10}, {arrivals: 5}, {arrivals: 4, branches: 10}, {slots: 30, branches: 6}} {
 		if got := p.work[0][i]; got != want {
 			t.Errorf("action %d: %+v, want %+v", i, got, want)
 		}

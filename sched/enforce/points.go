@@ -100,13 +100,20 @@ func (e *Enforcer) passActions(g *sched.Gate, n int, done uint64) {
 // chargeInstrumentation lets the time pass that the instrumentation up to a thread's next action takes.
 func (e *Enforcer) chargeInstrumentation(g *sched.Gate, n int) {
 	w := e.plan.work[n][e.threads[n].actions]
-	slots := w.slots + w.arrivals
-	if e.o.Runs {
-		slots = w.slots + min(w.arrivals, 1)
-		g.Charge(arch.Cycles(w.arrivals) * e.o.Costs.SlotCheck)
+	slots, counting := w.slots+w.arrivals, arch.Cycles(0)
+	branches := arch.Cycles(w.branches) * e.o.Costs.BranchCount
+	switch {
+	case w.arrivals == 0:
+		counting = branches
+	case e.o.Runs:
+		slots = w.slots + 1
+		counting = arch.Cycles(w.arrivals) * e.o.Costs.SlotCheck
+		if branches > 0 {
+			counting = min(counting, branches)
+		}
 	}
 	e.counts.Slots += slots
-	g.Charge(arch.Cycles(slots)*e.o.Costs.SlotCall + arch.Cycles(w.branches)*e.o.Costs.BranchCount)
+	g.Charge(arch.Cycles(slots)*e.o.Costs.SlotCall + counting)
 }
 
 // reachInstruction handles a thread that has reached an instruction where it may have to wait.
