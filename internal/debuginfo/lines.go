@@ -108,6 +108,9 @@ func (d *dwarfInfo) unitAt(addr uint64) *dwarf.Entry {
 // compiled from. The name of the file is as the compiler was given it.
 func (f *File) Line(addr uint64) (file string, line int, ok bool) {
 	if f.dwarf == nil {
+		if f.goTable != nil {
+			return f.goLine(addr)
+		}
 		return "", 0, false
 	}
 	defer func() {
@@ -195,6 +198,13 @@ func (d *dwarfInfo) lineTable(entry *dwarf.Entry) []lineRow {
 // into. It returns nil without debug information.
 func (f *File) Frames(addr uint64) (frames []Frame) {
 	if f.dwarf == nil {
+		if f.goTable == nil {
+			return nil
+		}
+		file, line, ok := f.goLine(addr)
+		if function, _ := f.FunctionAt(addr); ok && function != nil {
+			return []Frame{{function.Name(), file, line}}
+		}
 		return nil
 	}
 	defer func() {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"debug/elf"
+	"debug/gosym"
 	"encoding/binary"
 	"io"
 	"os"
@@ -34,6 +35,7 @@ type File struct {
 	dwarf        *dwarfInfo
 	linesApart   bool // dwarf is that of the separate debug file
 	isGo         bool
+	goTable      *gosym.Table // nil without one
 }
 
 // Kind is the kind of a symbol.
@@ -113,6 +115,10 @@ func NewFile(e *ELF) *File {
 	f.addSymbols(e)
 	if !e.hasSection(elf.SHT_SYMTAB) && !e.hasSection(elf.SHT_DYNSYM) {
 		f.addDynamicSymbols(e)
+	}
+	if f.isGo {
+		f.goTable = readGoTable(e)
+		f.addGoFunctions()
 	}
 	f.addPLT(e)
 	f.readBuildID(e)
