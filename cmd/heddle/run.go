@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -312,6 +313,9 @@ func (a *app) finish(ctx context.Context, flags *pflag.FlagSet, f runFlags, j jo
 	if s := result.MemoryShortage; s != "" && result.ExitCode != 0 && !strings.Contains(result.Message, s) {
 		a.say("%s", s)
 	}
+	if names := unsupportedCalls(result); names != "" && result.ExitCode != 0 && !f.quiet {
+		a.say("the program made system calls that the machine answers with ENOSYS: %s; --strace prints where", names)
+	}
 	switch result.Outcome {
 	case machine.OutcomeExit:
 	case machine.OutcomeInterrupted:
@@ -336,6 +340,14 @@ func (a *app) finish(ctx context.Context, flags *pflag.FlagSet, f runFlags, j jo
 		a.say("files that the program wrote and that were left in the overlay: %d; --export DIR keeps them", n)
 	}
 	return nil
+}
+
+// unsupportedCalls names the system calls that were answered with ENOSYS, in order, but for rseq,
+// which the C library tries at the start of each thread and can do without.
+func unsupportedCalls(r *machine.Result) string {
+	names := slices.Sorted(maps.Keys(r.UnsupportedSyscalls))
+	names = slices.DeleteFunc(names, func(name string) bool { return name == "rseq" })
+	return strings.Join(names, ", ")
 }
 
 // repeatIntroduction names the inputs that are not in the command: heddle's own standard input,

@@ -275,7 +275,7 @@ static enum direct_stop return_from_interrupt(struct direct_engine *e, const str
 
 // The processor that the guest sees. glibc demands a vendor that it knows, and FPU and MMX.
 void direct_cpuid(const struct direct_engine *e, uint32_t leaf, uint32_t subleaf, uint32_t out[4]) {
-  static const char brand[48] = "heddle emulated x86-64 processor";
+  static const char brand[48] = "heddle emulated x86-64 CPU";
   uint32_t *eax = &out[0], *ebx = &out[1], *ecx = &out[2], *edx = &out[3];
   bool v3 = e->level >= DIRECT_V3;
   for (int i = 0; i < 4; i++) out[i] = 0;

@@ -115,7 +115,7 @@ void heddle_cpu_set_fp(struct heddle_cpu *cpu, const void *fxsave) {
 // FPU and MMX; features that the engine lacks are not announced.
 void heddle_cpu_cpuid(const struct heddle_cpu *cpu, uint32_t leaf, uint32_t subleaf, uint32_t out[4]) {
   uint32_t *eax = &out[0], *ebx = &out[1], *ecx = &out[2], *edx = &out[3];
-  static const char brand[48] = "heddle emulated x86-64 processor";
+  static const char brand[48] = "heddle emulated x86-64 CPU";
   memset(out, 0, 4 * sizeof *out);
   (void)subleaf;
   switch (leaf) {

@@ -19,6 +19,10 @@ var (
 		"the exploration needs too much memory",
 		"Which executions are still to be carried out is kept in memory, and under these bounds they are too many.",
 		"Set a smaller bound of --preemptions or --delays, give the program less to do, or use heddle find.")
+	errNone = errs.Define("explore-none",
+		"all of {number} executions were left before their ends, because threads wait in loops",
+		"Each execution was left as equal to another one but for rounds of a loop, and none was carried out to its end: this is a mistake in heddle.",
+		"Use heddle find, and report the sentence with the program.")
 	errCores = errs.Define("explore-cores",
 		"{threads} threads can run at the same time, on {cores} cores",
 		"While a thread is between the load and the store of an instruction, or has stores that others do not see yet, it keeps its core.",

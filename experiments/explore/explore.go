@@ -196,6 +196,9 @@ func (x *exploration) exploreAll(ctx context.Context) error {
 			return err
 		}
 	}
+	if x.report.Executions == 0 {
+		return errNone.New(x.report.Outlasted + x.report.Redundant)
+	}
 	x.report.Complete = true
 	return nil
 }

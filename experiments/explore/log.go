@@ -35,6 +35,7 @@ func (r *runner) takeLog(t *thread) {
 		case memlog.Load, memlog.Store:
 			r.takeAccess(t, e)
 			t.noteEffect(r, entries, i)
+			r.polls.add(e)
 		case memlog.Kernel, memlog.Read:
 			if e.Flags&memlog.FlagBuffered == 0 {
 				r.takeKernelAccess(t, e)

@@ -47,7 +47,7 @@ type runner struct {
 	// The states are saved for a version of the points. The next one is saved when there are saveAt events.
 	savedFor, saveAt int
 	choose           chooser
-	limit            uint64 // of instructions of an execution, after which it hangs
+	limit            uint64 // of instructions of an execution, after which a thread is set aside
 	most             int    // events of an execution
 	stops            int    // the version of the points whose breakpoints are set
 	// spinsOn: a thread that spins continues when another one has stored, in place of the end of the execution.
@@ -71,7 +71,12 @@ type runner struct {
 	deadline    int64
 	hasDeadline bool
 	eventPC     arch.Addr
+	allowed     uint64         // instructions until a thread is set aside
+	keeps       bool           // the event that is being executed has stored what was there
+	changes     bool           // it has stored something else
+	polls       polls          // of the thread that executes it
 	history     []dpor.Event   // the events so far
+	idle        []bool         // of each of them: it has stored nothing but what was there
 	path        []dpor.Process // the choices so far
 	pc          arch.Addr      // at which the engine has stopped last
 	done        uint64         // instructions of the quantum before it
@@ -245,7 +250,7 @@ func (r *runner) begin() {
 	branch := r.choose.Branch()
 	from := r.keptFor(branch)
 	r.running, r.over, r.ending, r.err = true, false, complete, nil
-	r.acting, r.next, r.changed, r.timer = nil, 0, false, false
+	r.acting, r.next, r.changed, r.timer, r.allowed = nil, 0, false, false, r.limit
 	if from != nil {
 		r.load(from)
 	} else {
@@ -269,7 +274,7 @@ func (r *runner) beginAnew() {
 	}
 	r.sharing.begin()
 	clear(r.threads)
-	r.order, r.path, r.history = r.order[:0], r.path[:0], r.history[:0]
+	r.order, r.path, r.history, r.idle = r.order[:0], r.path[:0], r.history[:0], r.idle[:0]
 	r.noteThreads(-1)
 }
 
@@ -304,8 +309,8 @@ func (r *runner) run(ctx context.Context) error {
 			r.tooLong = true
 			return errEvents.New(r.most)
 		}
-		if !r.m.Done() && r.m.Instructions()-r.started.instructions > r.limit {
-			r.m.End(machine.OutcomeLimit)
+		if !r.m.Done() && r.m.Instructions()-r.started.instructions > r.allowed {
+			r.setAside(r.threads[r.quantum.Thread])
 		}
 		if n%64 == 63 && ctx.Err() != nil {
 			return ctx.Err()
@@ -442,6 +447,24 @@ func (r *runner) endStuck() {
 	}
 }
 
+// setAside has the other threads continue where one has run for so long that it waits for them or hangs, as a
+// fair scheduler would. If none can, it hangs.
+func (r *runner) setAside(t *thread) {
+	if r.acting == t {
+		r.finishEvent()
+		t.step = step{event: dpor.Event{Process: t.process(), Owner: t.process()}}
+	}
+	if t.state == unseen || t.isReady() {
+		t.state = spinning
+	}
+	if len(r.listEnabled()) == 0 {
+		r.m.End(machine.OutcomeLimit)
+		return
+	}
+	t.noteReads(r.history, len(r.history)-mostReads)
+	r.allowed += r.limit
+}
+
 // beginEvent has the event that a thread is before executed by what it runs next.
 func (r *runner) beginEvent(t *thread) {
 	r.acting, r.event, r.eventPC = t, t.event, t.pc
@@ -449,6 +472,8 @@ func (r *runner) beginEvent(t *thread) {
 		r.event.Prevents = r.listPrevented(t)
 	}
 	r.event.Accesses = nil
+	r.keeps, r.changes = false, false
+	r.polls.end()
 	r.deadline, r.hasDeadline = r.m.Kernel().NextTimer()
 	if t.call || t.state == finishes {
 		r.event.Accesses = slices.Clone(t.event.Accesses)
@@ -498,6 +523,8 @@ func (r *runner) add() {
 		r.err = errDiffers.Wrap(err)
 	}
 	r.history = append(r.history, r.event)
+	r.idle = append(r.idle, r.keeps && !r.changes)
+	r.keeps = false
 	for _, t := range r.order {
 		if t.state != spinning || !r.isOutdated(t, len(r.history)-1) {
 			continue
@@ -694,6 +721,7 @@ func (r *runner) afterStep() {
 	}
 	if r.acting == t && !r.changed && !atInside && !r.m.Done() {
 		r.noteStores(t, number)
+		r.notePolling(t)
 		return // the quantum was at its end before the next event
 	}
 	r.finishEvent()

@@ -18,6 +18,7 @@ type saved struct {
 	threads        []*thread
 	stdout, stderr int
 	notes          notes
+	allowed        uint64
 	uses           int // the length of the journal of sharing
 	births         map[arch.ThreadID]birth
 	born           map[arch.ThreadID]uint32
@@ -66,7 +67,7 @@ func (r *runner) planSave(branch, begin int) {
 func (r *runner) save() {
 	r.saveAt = -1
 	s := &saved{
-		depth: len(r.history), stdout: r.stdout.Len(), stderr: r.stderr.Len(), notes: r.notes,
+		depth: len(r.history), stdout: r.stdout.Len(), stderr: r.stderr.Len(), notes: r.notes, allowed: r.allowed,
 		uses: len(r.sharing.journal), births: maps.Clone(r.sharing.births), born: maps.Clone(r.sharing.born),
 		threads: cloneThreads(r.order), machine: r.m.Snapshot(),
 	}
@@ -79,7 +80,8 @@ func (r *runner) load(s *saved) {
 	r.m.Restore(s.machine)
 	r.stdout.Truncate(s.stdout)
 	r.stderr.Truncate(s.stderr)
-	r.history, r.path = r.history[:s.depth], r.path[:s.depth]
+	r.history, r.idle, r.path = r.history[:s.depth], r.idle[:s.depth], r.path[:s.depth]
+	r.allowed = s.allowed
 	r.order = cloneThreads(s.threads)
 	clear(r.threads)
 	for _, t := range r.order {

@@ -142,6 +142,30 @@ func (s *sharing) addPoint(pc arch.Addr, kind accessKind) {
 	}
 }
 
+// share makes memory shared, and an instruction that accesses it a point.
+func (s *sharing) share(at uint64, size int, pc arch.Addr, kind accessKind) {
+	last := at + uint64(max(1, size)) - 1
+	for n := at / cellSize; n <= last/cellSize; n++ {
+		if !s.shared[n] {
+			s.shared[n] = true
+			s.changes++
+			s.grown = true
+		}
+		if c := s.cells[n]; c != nil {
+			for _, x := range c.at {
+				s.addPoint(x.pc, x.kind)
+			}
+		}
+	}
+	s.addPoint(pc, kind)
+}
+
+// isOwn reports whether a thread alone has used the page of an address.
+func (s *sharing) isOwn(t arch.ThreadID, at uint64) bool {
+	p := s.pages[at/arch.PageSize]
+	return p == nil || !p.several && p.owner == t
+}
+
 // note notes an access of size bytes.
 func (s *sharing) note(t arch.ThreadID, pc arch.Addr, at uint64, size int, kind accessKind) {
 	last := at + uint64(max(1, size)) - 1

@@ -5,6 +5,7 @@ import (
 
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/emu/memlog"
+	"github.com/heddle-dmt/heddle/sched/dpor"
 )
 
 // visits are the loads that a thread was before since it last had an effect on others, by which it is seen
@@ -53,6 +54,9 @@ func (t *thread) noteEffect(r *runner, entries []memlog.Entry, i int) {
 	if r.sharing.hasShared(uint64(e.Addr), int(e.Size)) {
 		if i == 0 || e.Flags&memlog.FlagAtomic == 0 || e.Size > 8 || !storesWhatIsLoaded(&entries[i-1], e) {
 			t.forget()
+			r.changes = true
+		} else {
+			r.keeps = true
 		}
 		return
 	}
@@ -89,13 +93,21 @@ func (r *runner) isSpinning(t *thread) bool {
 	if !same {
 		return false
 	}
+	t.noteReads(r.history, first)
+	return len(t.reads) > 0 && !r.isOutdated(t, 0)
+}
+
+// mostReads bounds the events of a thread that is set aside after which another one's store has an effect on it.
+const mostReads = 256
+
+// noteReads notes the events of a thread from a number on.
+func (t *thread) noteReads(history []dpor.Event, first int) {
 	t.reads = t.reads[:0]
-	for i := first; i < len(r.history); i++ {
-		if r.history[i].Process == t.process() {
+	for i := max(0, first); i < len(history); i++ {
+		if history[i].Process == t.process() {
 			t.reads = append(t.reads, i)
 		}
 	}
-	return len(t.reads) > 0 && !r.isOutdated(t, 0)
 }
 
 // repeatsStores reports whether a round has made no stores, or those of the round before.
@@ -116,7 +128,7 @@ func (r *runner) isOutdated(t *thread, from int) bool {
 			mine := mine.Accesses[a]
 			for k := max(i+1, from); k < len(r.history); k++ {
 				other := &r.history[k]
-				if other.Owner == t.process() {
+				if other.Owner == t.process() || r.idle[k] {
 					continue
 				}
 				for _, o := range other.Accesses {

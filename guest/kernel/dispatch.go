@@ -46,7 +46,7 @@ func (k *Kernel) countCall(info *SyscallInfo, number uint64) {
 // ENOSYS is unknown.
 func (t *Task) refuseMissing(info *SyscallInfo) (uint64, unix.Errno) {
 	if !t.k.config.UnknownENOSYS {
-		t.k.stopRun(fmt.Sprintf("%s (process %d) made system call %s (number %d), which the machine does not have",
+		t.k.stopRun(fmt.Sprintf("%s (process %d) made system call %s (number %d), which the machine does not have; --unknown-syscalls=enosys answers such calls with ENOSYS",
 			t.proc.path, t.proc.pid, info.Name, info.Number))
 	}
 	return 0, unix.ENOSYS

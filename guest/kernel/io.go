@@ -71,8 +71,7 @@ func (t *Task) newTransfer(f *vfs.File, ranges []mm.Range, pos position) (*trans
 // remaining is the memory after the first done bytes.
 func (x *transfer) remaining(done uint64) []mm.Range { return mm.SkipRanges(x.ranges, done) }
 
-// read transfers bytes from the file to memory. Only reads that cannot block take more than one
-// step.
+// read transfers bytes from the file to memory: all that there are without a wait after the first of them.
 func (x *transfer) read() (uint64, unix.Errno) {
 	c := x.t.vfsContext()
 	done := uint64(0)
@@ -80,8 +79,8 @@ func (x *transfer) read() (uint64, unix.Errno) {
 		buf := x.t.k.scratch.buffer(min(x.total-done, chunkSize))
 		if p := pipeEnd(x.file); p != nil {
 			// Bytes that cannot be stored must stay in the pipe.
-			if errno := x.t.checkWritable(x.ranges, min(uint64(p.Len()), x.total)); errno != 0 {
-				return 0, errno
+			if errno := x.t.checkWritable(x.remaining(done), min(uint64(p.Len()), x.total-done)); errno != 0 {
+				return partialResult(done, errno)
 			}
 		}
 		var n int
@@ -114,7 +113,7 @@ func (x *transfer) read() (uint64, unix.Errno) {
 			}
 			return done, 0
 		}
-		if n < len(buf) || done == x.total || !x.file.Inode().IsRegular() {
+		if n < len(buf) || done == x.total {
 			return done, 0
 		}
 	}

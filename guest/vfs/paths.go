@@ -23,7 +23,8 @@ var basePaths = []string{
 
 	"/etc/alternatives", "/etc/bash.bashrc", "/etc/bash_completion.d", "/etc/debian_version",
 	"/etc/default/locale", "/etc/environment", "/etc/gai.conf", "/etc/group", "/etc/host.conf",
-	"/etc/hostname", "/etc/hosts", "/etc/inputrc", "/etc/issue", "/etc/ld.so.cache", "/etc/ld.so.conf",
+	"/etc/hostname", "/etc/hosts", "/etc/inputrc", "/etc/issue", "/etc/java-11-openjdk",
+	"/etc/java-17-openjdk", "/etc/java-21-openjdk", "/etc/java-25-openjdk", "/etc/ld.so.cache", "/etc/ld.so.conf",
 	"/etc/ld.so.conf.d", "/etc/locale.alias", "/etc/locale.conf", "/etc/locale.gen", "/etc/localtime",
 	"/etc/magic", "/etc/magic.mime", "/etc/mime.types", "/etc/mtab", "/etc/networks", "/etc/nsswitch.conf",
 	"/etc/os-release", "/etc/passwd", "/etc/perl", "/etc/profile", "/etc/profile.d", "/etc/protocols",

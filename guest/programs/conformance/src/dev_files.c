@@ -13,6 +13,8 @@ static bool constant(const unsigned char *p, int n)
 	return true;
 }
 
+static char big[1 << 20];
+
 int main(void)
 {
 	unsigned char buf[300], two[300];
@@ -25,6 +27,9 @@ int main(void)
 	SHOW(read(zero, buf, sizeof buf));
 	printf("all zero %d\n", buf[0] == 0 && constant(buf, sizeof buf));
 	SHOW(write(zero, buf, sizeof buf));
+	SHOW(read(zero, big, sizeof big));
+	SHOW(read(full, big, sizeof big));
+	SHOW(write(null, big, sizeof big));
 	SHOW(write(full, buf, sizeof buf));
 	SHOW(read(full, buf, sizeof buf));
 	char *m = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE, zero, 0);
@@ -38,6 +43,7 @@ int main(void)
 		CHECK(fd >= 0);
 		SHOW(read(fd, buf, 200));
 		SHOW(read(fd, two, 200));
+		SHOW(read(fd, big, sizeof big));
 		CHECK(!constant(buf, 200) && memcmp(buf, two, 200) != 0);
 	}
 	SHOW(getrandom(buf, sizeof buf, 0));

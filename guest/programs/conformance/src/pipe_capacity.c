@@ -53,5 +53,7 @@ int main(void)
 	SHOW(fcntl(p[1], F_SETPIPE_SZ, 1 << 20));
 	SHOW(fill(p[1], 65536));
 	SHOW(fcntl(open("/dev/null", O_RDONLY), F_GETPIPE_SZ));
+	// A read takes all that the pipe has.
+	SHOW(read(p[0], buf, 1 << 20));
 	return 0;
 }
