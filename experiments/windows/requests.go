@@ -32,6 +32,8 @@ type requestFollower struct {
 	terms    int
 	// seen are the bytes of each process that were read or written in the window.
 	seen map[seenPage]*[4096 / 64]uint64
+	// waiting are the threads that have not run in the window yet, with the system call that each waits in.
+	waiting map[arch.ThreadID]uint64
 	// unknown: bytes were read that cannot be told apart.
 	unknown bool
 }
@@ -52,13 +54,14 @@ type givenBytes struct {
 }
 
 // followRequests begins to follow a window.
-func followRequests(r *recorder.Recorder, gate *sock.Gate, given []givenBytes, f *raceFinder) *requestFollower {
-	q := &requestFollower{gate: gate, given: given, seen: map[seenPage]*[4096 / 64]uint64{}}
+func followRequests(r *recorder.Recorder, gate *sock.Gate, given []givenBytes, waiting map[arch.ThreadID]uint64, f *raceFinder) *requestFollower {
+	q := &requestFollower{gate: gate, given: given, seen: map[seenPage]*[4096 / 64]uint64{}, waiting: waiting}
 	q.run = concolicrun.New(concolicrun.Options{
 		Follow: func(t *kernel.Task) bool { return t.InService() },
 		Choose: func(e *event.Input) bool { return e.Source == event.InputSocket && q.isGiven(e) },
 		Name:   q.nameInput,
 		Log:    f.feed,
+		Tables: true,
 	})
 	q.sets = bytesets.New(q.run.Executor.Recorded)
 	q.pointers = newPointerFinder(q.sets)
