@@ -20,7 +20,7 @@ type lookupKey struct {
 	size    int
 }
 
-// lookedUp is the term of a load from a table, such as the C library's of the kinds of characters; false: it is none.
+// lookedUp is the term of a load from a table, such as the C library's of the kinds of characters; false: it is from another place.
 func (r *blockRun) lookedUp(addr uint64, e Term, size int) (value Term, known bool) {
 	x := r.x
 	if !x.Tables || x.ConstantRange == nil || r.terms.sizeOf(e) != 64 || r.terms.isUntracked(e) || size > 8 {
@@ -50,7 +50,7 @@ func (r *blockRun) lookedUp(addr uint64, e Term, size int) (value Term, known bo
 	return l.value, true
 }
 
-// newLookup makes a lookup; nil: the address depends on several bytes in another way, or on a byte that does not matter.
+// newLookup makes a lookup; nil: several bytes decide the address, or the table has no order.
 func (x *Executor) newLookup(key lookupKey, addr, low, high uint64) *lookup {
 	part, rest := x.splitAddress(key.address)
 	if part == nil {
