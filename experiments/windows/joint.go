@@ -9,30 +9,41 @@ import (
 	"github.com/heddle-dmt/heddle/sched/windows"
 )
 
-// A condition on a joint is checked with about as many operations as its expression has.
+// The limits of a condition that is kept as it is, which is checked with about as many operations as its expression has.
 const (
-	maxJointBytes      = 64
-	maxJointOperations = 2000
+	maxJointBytes      = 1024
+	maxJointOperations = 4096
 )
 
 // isJoint reports whether a condition is kept as it is: it is about several words of hidden state alone, and does not say that
 // they have certain values.
 func isJoint(e *symbolic.Expr) bool {
-	if e.Op == symbolic.Eq && e.Bits == 1 && (e.A.IsConst() || e.B.IsConst()) || e.Size() > maxJointOperations {
+	if e.Op == symbolic.Eq && e.Bits == 1 && (e.A.IsConst() || e.B.IsConst()) {
 		return false
 	}
 	var first pointerWord
-	n, several, ok := 0, false, true
-	symbolic.Symbols(e, func(s *symbolic.Expr) {
-		w, state := parseState(s.Name)
-		w.at /= wordBytes
-		if n++; n == 1 {
-			first = w
+	n, several := 0, false
+	seen := map[*symbolic.Expr]bool{}
+	var visit func(*symbolic.Expr) bool
+	visit = func(e *symbolic.Expr) bool {
+		if e == nil || seen[e] {
+			return true
 		}
-		several = several || w != first
-		ok = ok && state && s.Bits == 8
-	})
-	return ok && several && n <= maxJointBytes
+		if seen[e] = true; len(seen) > maxJointOperations {
+			return false
+		}
+		if e.Op == symbolic.Symbol {
+			w, state := parseState(e.Name)
+			w.at /= wordBytes
+			if n++; n == 1 {
+				first = w
+			}
+			several = several || w != first
+			return state && e.Bits == 8 && n <= maxJointBytes
+		}
+		return visit(e.A) && visit(e.B) && visit(e.C)
+	}
+	return visit(e) && several
 }
 
 // newJoint makes the conditions of a precondition; nil: there are none.
