@@ -128,6 +128,8 @@ type Executor struct {
 	// Tables has a load from constant memory, at an address that one byte of an input decides, be a function of this byte.
 	// Otherwise the address has the constraint that it is the recorded one, or one with the same bytes.
 	Tables bool
+	// NoInputMarks: bytes that a mark of heddle.h calls an input are no symbols of their own.
+	NoInputMarks bool
 	// OnMark, if set, receives the marks of heddle.h.
 	OnMark func(m *Mark)
 	// Check has every expression compared with the recorded value: a difference is an error

@@ -65,6 +65,7 @@ func followRequests(r *recorder.Recorder, gate *sock.Gate, given []givenBytes, w
 		Log:    f.feed,
 		Tables: true,
 	})
+	q.run.Executor.NoInputMarks = true // all memory from before the window is a symbol already
 	q.sets = bytesets.New(q.run.Executor.Recorded)
 	q.pointers = newPointerFinder(q.sets)
 	q.run.Executor.OnAddress = q.pointers.addAddress
