@@ -86,8 +86,7 @@ func (x *Executor) newLookup(key lookupKey, addr, low, high uint64) *lookup {
 	return l
 }
 
-// splitAddress splits an address into the addends that depend on a single byte, the same one, and the rest, with constants; nil: there
-// are none, or several bytes.
+// splitAddress splits an address into the addends that a byte decides and the rest, with constants; nil: no single byte does.
 func (x *Executor) splitAddress(e *symbolic.Expr) (part, rest *symbolic.Expr) {
 	var symbol *symbolic.Expr
 	ok := true

@@ -110,3 +110,21 @@ func TestRegistersHaveAddresses(t *testing.T) {
 		t.Error(name)
 	}
 }
+
+// BenchmarkJoint checks conditions on two words each, all of which hold.
+func BenchmarkJoint(b *testing.B) {
+	p := symbolic.NewPool()
+	var conditions []*symbolic.Expr
+	for i := range 300 {
+		conditions = append(conditions, p.ULE(stateWord(p, 0x1000+8*i), p.Add(stateWord(p, 0x8000+8*(i%7)), p.Word(uint64(i), 64))))
+	}
+	j := compileJoint(conditions)
+	operations := symbolic.Compile(conditions).Len()
+	values := make([]byte, len(j.Bytes))
+	for b.Loop() {
+		if j.Refuses(values) != nil {
+			b.Fatal("a condition does not hold")
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*operations), "ns/operation")
+}
