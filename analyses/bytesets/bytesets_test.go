@@ -160,18 +160,26 @@ func TestWhatDecidesIsKept(t *testing.T) {
 		term           *symbolic.Expr
 		lens           [4]int // of the sets
 	}{
-		{"of bytes before the end all, of the others none", "ab\nc",
+		{
+			"of bytes before the end all, of the others none", "ab\nc",
 			p.Eq(p.Count(symbolic.Ctz, p.Concat(p.Not(differs(3, 10)), p.Concat(p.Not(differs(2, 10)), p.Concat(p.Not(differs(1, 10)), p.Not(differs(0, 10)))))), p.Word(2, 4)),
-			[4]int{255, 255, 1, 256}},
-		{"a text that differs in its first byte", "xbcd",
+			[4]int{255, 255, 1, 256},
+		},
+		{
+			"a text that differs in its first byte", "xbcd",
 			p.Not(p.Eq(p.Concat(p.Concat(at(3), at(2)), p.Concat(at(1), at(0))), p.Word('a'|'b'<<8|'c'<<16|'d'<<24, 32))),
-			[4]int{255, 256, 256, 256}},
-		{"a number below a limit by its second byte", "\x05\x03\x00\x00",
+			[4]int{255, 256, 256, 256},
+		},
+		{
+			"a number below a limit by its second byte", "\x05\x03\x00\x00",
 			p.ULT(p.Concat(p.Concat(at(3), at(2)), p.Concat(at(1), at(0))), p.Word(0x401, 32)),
-			[4]int{256, 4, 1, 1}},
-		{"one of several is false", "abcd",
+			[4]int{256, 4, 1, 1},
+		},
+		{
+			"one of several is false", "abcd",
 			p.Not(p.And(differs(0, 'x'), p.And(differs(1, 'b'), differs(2, 'y')))),
-			[4]int{256, 1, 256, 256}},
+			[4]int{256, 1, 256, 256},
+		},
 	} {
 		f := New(input([]byte(x.recorded)))
 		f.Add(x.term)
