@@ -49,7 +49,8 @@ type Pointer struct {
 	At    arch.Addr
 	By    int
 	Value uint64
-	// Used are the words that were accessed by it, by their recorded addresses divided by 8.
+	// Used are the words that were accessed by it, by their recorded addresses divided by 8; none if it is a number that was
+	// compared only.
 	Used []uint64
 	// Not are values that the program has compared it with and that it must not have.
 	Not []uint64
@@ -154,7 +155,7 @@ func (p *Precondition) resolve(a *Admission) (m moves, at Obstacle, ok bool) {
 		}
 		v := binary.LittleEndian.Uint64(b[:])
 		differs := func(n int) bool { return (value[n] == v) != (p.Pointers[n].Value == x.Value) }
-		if v%8 != x.Value%8 || slices.Contains(x.Not, v) || slices.ContainsFunc(x.Compared, differs) {
+		if len(x.Used) > 0 && v%8 != x.Value%8 || slices.Contains(x.Not, v) || slices.ContainsFunc(x.Compared, differs) {
 			return nil, at, false
 		}
 		value[i], m[i] = v, arch.Addr(v-x.Value)
