@@ -54,8 +54,9 @@ func (s *Set) Len() (n int) {
 // Finder finds the sets. Symbols are bytes.
 type Finder struct {
 	recorded symbolic.Assignment
+	values   *symbolic.Evaluator
 	sets     map[string]*Set
-	kept     map[*symbolic.Expr]bool
+	kept     map[*symbolic.Expr]mask
 	symbols  map[*symbolic.Expr]symbolsOf
 	unknown  bool
 }
@@ -68,11 +69,14 @@ type symbolsOf struct {
 
 // New makes a Finder for an input that was recorded.
 func New(recorded symbolic.Assignment) *Finder {
-	return &Finder{recorded: recorded, sets: map[string]*Set{}, kept: map[*symbolic.Expr]bool{}, symbols: map[*symbolic.Expr]symbolsOf{}}
+	return &Finder{
+		recorded: recorded, values: symbolic.NewEvaluator(recorded), sets: map[string]*Set{}, kept: map[*symbolic.Expr]mask{},
+		symbols: map[*symbolic.Expr]symbolsOf{},
+	}
 }
 
-// Add takes a term that holds for the recorded input.
-func (f *Finder) Add(term *symbolic.Expr) { f.keepValue(term) }
+// Add takes a term that holds for the recorded input, or an expression that must keep the value that it has for it.
+func (f *Finder) Add(term *symbolic.Expr) { f.keep(term, lowBits(term.Bits)) }
 
 // Recorded is the recorded value of a symbol.
 func (f *Finder) Recorded(name string) (symbolic.Value, bool) { return f.recorded(name) }
@@ -98,24 +102,6 @@ func (f *Finder) Names() (list []string) {
 	return list
 }
 
-// keepValue has an expression keep the value that it has for the recorded input. If it depends on several bytes, its
-// operands keep theirs.
-func (f *Finder) keepValue(e *symbolic.Expr) {
-	if e == nil || f.kept[e] {
-		return
-	}
-	f.kept[e] = true
-	switch s := f.symbolsOf(e); s.number {
-	case 0:
-	case 1:
-		f.narrow(e, s.one)
-	default:
-		f.keepValue(e.A)
-		f.keepValue(e.B)
-		f.keepValue(e.C)
-	}
-}
-
 func (f *Finder) symbolsOf(e *symbolic.Expr) (s symbolsOf) {
 	if e == nil {
 		return s
@@ -139,10 +125,9 @@ func (f *Finder) symbolsOf(e *symbolic.Expr) (s symbolsOf) {
 	return s
 }
 
-// narrow leaves the values of a byte with which an expression has the recorded value.
-func (f *Finder) narrow(e, symbol *symbolic.Expr) {
-	recorded, known := f.recorded(symbol.Name)
-	if !known || symbol.Bits != 8 {
+// narrow leaves the values of a byte with which an expression has a value that is allowed.
+func (f *Finder) narrow(e, symbol *symbolic.Expr, allowed func(symbolic.Value) bool) {
+	if _, known := f.recorded(symbol.Name); !known || symbol.Bits != 8 {
 		f.unknown = true
 		return
 	}
@@ -153,9 +138,8 @@ func (f *Finder) narrow(e, symbol *symbolic.Expr) {
 		f.sets[symbol.Name] = set
 	}
 	program := symbolic.Compile([]*symbolic.Expr{e})
-	want := program.Run([]symbolic.Value{recorded})[0]
 	for v := range 256 {
-		if set.Has(byte(v)) && program.Run([]symbolic.Value{{Lo: uint64(v)}})[0] != want {
+		if set.Has(byte(v)) && !allowed(program.Run([]symbolic.Value{{Lo: uint64(v)}})[0]) {
 			set[v/64] &^= 1 << (v % 64)
 		}
 	}

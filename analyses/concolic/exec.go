@@ -125,6 +125,11 @@ type Executor struct {
 	// ConstantRange, if set, returns the bounds of constant memory around an address that
 	// other runs have, too; two zeros: memory there may change.
 	ConstantRange func(space, addr uint64) (low, high uint64)
+	// Tables has a load from constant memory, at an address that one byte of an input decides, be a function of this byte.
+	// Otherwise the address has the constraint that it is the recorded one, or one with the same bytes.
+	Tables bool
+	// NoInputMarks: bytes that a mark of heddle.h calls an input are no symbols of their own.
+	NoInputMarks bool
 	// OnMark, if set, receives the marks of heddle.h.
 	OnMark func(m *Mark)
 	// Check has every expression compared with the recorded value: a difference is an error
@@ -142,6 +147,7 @@ type Executor struct {
 	latest       [1 << 13]*block // some of the blocks executed last
 	terms        *termStore
 	expressions  map[Term]*symbolic.Expr
+	lookups      map[lookupKey]*lookup
 	pendingTerms []Term
 	// inputs are the symbols of inputs, names other symbols; evaluator knows their values.
 	inputs    []*input

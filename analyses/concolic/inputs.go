@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/heddle-dmt/heddle/analyses/symbolic"
+	"github.com/heddle-dmt/heddle/analyses/vex"
+	"github.com/heddle-dmt/heddle/emu/arch"
 )
 
 // input is bytes that are symbols: name[first] and following.
@@ -86,11 +88,26 @@ func (x *Executor) Input(space, addr uint64, name string, first int, data []byte
 	x.addInput(space, addr, &input{name: name, first: first, data: bytes.Clone(data), number: x.numberInput(name)})
 }
 
+// InputRegister makes the bytes of a general register of a thread that was resumed symbols: name[first] and following.
+func (x *Executor) InputRegister(id arch.ThreadID, register int, name string, first int) {
+	t, at := x.threads[id], vex.OffsetRAX+8*register
+	in := &input{name: name, first: first, data: bytes.Clone(t.machine.State[at : at+8]), number: x.numberInput(name)}
+	n := x.appendInput(in)
+	for i := range in.data {
+		t.registers.setTerm(vex.SpanOf(at+i, 1), x.terms.addNode(termNode{op: nodeByte, bits: 8, a: n, b: Term(i)}))
+	}
+}
+
+func (x *Executor) appendInput(in *input) Term {
+	n := len(x.inputs)
+	x.inputs = append(x.inputs, in)
+	x.inputsOf[in.name] = append(x.inputsOf[in.name], n)
+	return Term(n)
+}
+
 // addInput makes bytes of memory symbols of an input.
 func (x *Executor) addInput(space, addr uint64, in *input) {
-	n := Term(len(x.inputs))
-	x.inputs = append(x.inputs, in)
-	x.inputsOf[in.name] = append(x.inputsOf[in.name], int(n))
+	n := x.appendInput(in)
 	if x.pinned>>in.number&1 != 0 {
 		x.memory.storeTerm(space, addr, len(in.data), 0)
 		return

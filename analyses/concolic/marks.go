@@ -38,7 +38,7 @@ func (x *Executor) handleMark(t *thread, b *block) {
 		Kind: MarkKind(b.code[3]), Thread: t.id, PC: arch.Addr(b.Addr),
 		Args: [3]uint64{s.Word(vex.OffsetRAX + 8*7), s.Word(vex.OffsetRAX + 8*6), s.Word(vex.OffsetRAX + 8*2)},
 	}
-	if m.Kind == MarkInput && t.call == nil {
+	if m.Kind == MarkInput && t.call == nil && !x.NoInputMarks {
 		x.marks[t.id]++
 		// The values of the bytes are learnt when they are loaded.
 		n := m.Args[1]

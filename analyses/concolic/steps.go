@@ -143,6 +143,9 @@ func (r *blockRun) writeState(offset, size int, e Term) {
 // to those with the same bytes.
 func (r *blockRun) loadTerm(addr uint64, e Term, size int, v symbolic.Value) Term {
 	if e != 0 {
+		if t, known := r.lookedUp(addr, e, size); known {
+			return t
+		}
 		if row := r.tableConstraint(addr, e, size); row != 0 {
 			r.addConstraint(row, Address, "")
 			return 0

@@ -60,6 +60,8 @@ type Options struct {
 	State []Variable
 	// Summaries are those of functions of libraries and programs.
 	Summaries []concolic.Summary
+	// Tables has loads from constant memory be functions of single bytes (concolic.Executor.Tables).
+	Tables bool
 	// Check compares every expression with the recorded value.
 	Check bool
 	// Path keeps the block trace in Recording.Path, and Values the loaded and stored values
@@ -123,6 +125,7 @@ func New(o Options) *Recording {
 	r.files, r.sizes = map[string]map[string]fileFunction{}, newSizeTracker()
 	r.Executor = concolic.New(r.readCode)
 	r.Executor.Check, r.Executor.ConstantRange, r.Executor.MaxTerms = o.Check, r.constantRange, o.MaxTerms
+	r.Executor.Tables = o.Tables
 	if o.Path {
 		r.Path = blocktrace.NewLog(r.Executor)
 		r.Path.Values, r.Executor.Tracer = o.Values, r.Path
@@ -212,6 +215,11 @@ func (r *Recording) Join(on *recorder.Recorder) {
 // AddState makes bytes of a thread's memory symbols, before the instructions that read them are executed: name[addr] and following.
 func (r *Recording) AddState(t *kernel.Task, name string, addr uint64, data []byte) {
 	r.Executor.Input(r.spaceNumber(t), addr, name, int(addr), data)
+}
+
+// AddRegister makes a general register of a thread symbols, name[first] and following, after the thread's first Begin.
+func (r *Recording) AddRegister(t *kernel.Task, register int, name string, first int) {
+	r.Executor.InputRegister(t.ID(), register, name, first)
 }
 
 // takeLog takes the engine's log.

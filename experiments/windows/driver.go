@@ -240,9 +240,11 @@ func (d *Driver) Progress() uint64 { return d.controller.Progress() }
 func (d *Driver) Beginning(shape, input uint64, of []*windows.Connection) {
 	h := xxh3.New()
 	putWords(h, shape)
+	waiting := map[arch.ThreadID]uint64{}
 	for _, p := range d.service().Processes() {
 		for _, t := range p.Threads() {
 			number, blocked := t.BlockedIn()
+			waiting[t.ID()] = number
 			putWords(h, uint64(t.ID()), number)
 			if !blocked {
 				putWords(h, 1)
@@ -267,14 +269,13 @@ func (d *Driver) Beginning(shape, input uint64, of []*windows.Connection) {
 		d.races.beginWindow()
 		if d.conditions && !d.controller.Follows() && hasBytes(given) {
 			d.noteObstacles(&a)
-			d.races.requests = followRequests(d.races.recorder, d.gate, given, d.races)
+			d.races.requests = followRequests(d.races.recorder, d.gate, given, waiting, d.races)
 		}
 	}
 	d.service().HoldSignals(true)
 }
 
-// registersDigest is a hash of the registers that functions keep, of all the server's threads: the others have no meaning in a
-// thread that waits in a system call.
+// registersDigest is a hash of where the server's threads wait. Their other registers are hidden state.
 func (d *Driver) registersDigest() uint64 {
 	h := xxh3.New()
 	var r arch.Regs
@@ -282,8 +283,7 @@ func (d *Driver) registersDigest() uint64 {
 	for _, p := range d.service().Processes() {
 		for _, t := range p.Threads() {
 			t.Registers(&r, &fp)
-			g := &r.GPR
-			putWords(h, uint64(t.ID()), r.RIP, r.FSBase, g[arch.RSP], g[arch.RBP], g[arch.RBX], g[arch.R12], g[arch.R13], g[arch.R14], g[arch.R15])
+			putWords(h, uint64(t.ID()), r.RIP, r.FSBase, r.GPR[arch.RSP])
 		}
 	}
 	return h.Sum64()
@@ -295,7 +295,14 @@ func (d *Driver) peek() func(int32, arch.Addr, []byte) int {
 	for _, p := range d.service().Processes() {
 		processes[p.PID()] = p
 	}
+	var registers registerReader
 	return func(process int32, at arch.Addr, b []byte) int {
+		if _, _, ok := registerAt(at); ok {
+			if registers == nil {
+				registers = newRegisterReader(d.service().Processes())
+			}
+			return registers.peek(at, b)
+		}
 		p := processes[process]
 		if p == nil || p.Space() == nil {
 			return 0

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -511,6 +512,95 @@ func TestPreconditionsAreSound(t *testing.T) {
 	if report.Refused == 0 || report.Preconditions.Computed == 0 || report.Preconditions.Unknown > 0 {
 		t.Errorf("%d windows were refused, preconditions: %+v", report.Refused, report.Preconditions)
 	}
+}
+
+// pagesScript has clients of apache2, one after the other, with requests for twenty pages and random values of a header. It
+// prints how many replies are right, and a digest of all replies without the time.
+const pagesScript = `
+mkdir -p FOLDER/web
+i=10
+while [ $i -lt 30 ]; do
+	head -c 1000 /dev/zero | tr '\0' x > FOLDER/web/page$i.html
+	touch -d '2020-01-01 00:00:00 UTC' FOLDER/web/page$i.html
+	i=$((i + 1))
+done
+cat > FOLDER/load.pl << 'END'
+use IO::Socket::INET;
+use Digest::MD5 "md5_hex";
+my ($rounds, $clients) = @ARGV;
+my @s = map { IO::Socket::INET->new("127.0.0.1:18080") or die } 1 .. $clients;
+my ($right, $x, $all) = (0, 1, "");
+for (1 .. $rounds) {
+	for my $s (@s) {
+		$x = ($x * 1103515245 + 12345) % 2147483648;
+		my $page = 10 + int($x / 65536) % 20;
+		syswrite($s, "GET /page$page.html HTTP/1.1\r\nHost: localhost\r\nX-Value: " . sprintf("%08d", $x % 100000000) . "\r\n\r\n");
+		my $b = "";
+		while ($b !~ /\r\n\r\nx{1000}$/) { sysread($s, my $c, 4096) or last; $b .= $c }
+		$right++ if $b =~ /^HTTP\/1.1 200 OK\r\n/ && $b =~ /\r\n\r\nx{1000}$/;
+		$b =~ s/^Date: .*\r\n//m;
+		$all .= $b;
+	}
+}
+print "right $right ", md5_hex($all), "\n";
+END
+cat > FOLDER/apache2.conf << END
+ServerRoot FOLDER
+ServerName localhost
+Listen 127.0.0.1:18080
+User www-data
+Group www-data
+PidFile FOLDER/apache2.pid
+ErrorLog FOLDER/error.log
+LoadModule mpm_event_module /usr/lib/apache2/modules/mod_mpm_event.so
+LoadModule authz_core_module /usr/lib/apache2/modules/mod_authz_core.so
+LoadModule dir_module /usr/lib/apache2/modules/mod_dir.so
+StartServers 1
+ServerLimit 1
+ThreadsPerChild THREADS
+MaxRequestWorkers THREADS
+MinSpareThreads 1
+MaxSpareThreads THREADS
+ThreadLimit THREADS
+DocumentRoot FOLDER/web
+MaxKeepAliveRequests 0
+END
+apache2 -f FOLDER/apache2.conf -DFOREGROUND &
+server=$!
+sleep 0.1
+while [ ! -s FOLDER/apache2.pid ]; do sleep 0.1; done
+perl FOLDER/load.pl ROUNDS CLIENTS
+kill -TERM $server
+wait $server
+echo server $?
+`
+
+// TestPreconditionsOfPages has requests to apache2 with other paths and headers: those that are admitted follow the
+// schedules, and all replies are those of a server that runs natively. In the large size 10,000 requests are admitted.
+func TestPreconditionsOfPages(t *testing.T) {
+	testsize.SkipQuick(t)
+	rules := rulesOf(t, "apache2", "/usr/sbin/apache2")
+	threads, clients, rounds := testsize.Pick(2, 2, 8), testsize.Pick(1, 1, 4), testsize.Pick(24, 24, 2800)
+	script := strings.NewReplacer("THREADS", fmt.Sprint(threads), "CLIENTS", fmt.Sprint(clients), "ROUNDS", fmt.Sprint(rounds)).Replace(pagesScript)
+	native := t.TempDir()
+	for _, folder := range []string{native, filepath.Dir(native)} { // the server reads it as another user
+		if err := os.Chmod(folder, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := exec.CommandContext(t.Context(), "sh", "-c", strings.ReplaceAll(script, "FOLDER", native)).Output()
+	if err != nil || !strings.HasPrefix(string(want), fmt.Sprintf("right %d ", clients*rounds)) {
+		t.Fatalf("natively: %v, %q", err, want)
+	}
+	p := windows.Parameters{Rules: rules, Size: 1, Atomics: true, Preconditions: true, NoStates: true}
+	_, report, out := runWindows(t, t.Context(), strings.ReplaceAll(script, "FOLDER", "/tmp/pages"), p, schedwindows.NewStore(), 0)
+	if out != string(want) {
+		t.Errorf("output %q, natively %q", out, want)
+	}
+	if report.Requests != clients*rounds || report.Admitted == 0 || report.Followed != report.Admitted || report.Preconditions.Unknown > 0 {
+		t.Errorf("%d requests, %d windows were admitted, %d have followed their schedules, %d were refused, preconditions: %+v", report.Requests, report.Admitted, report.Followed, report.Refused, report.Preconditions)
+	}
+	t.Logf("%d requests, %d admitted, %d refused", report.Requests, report.Admitted, report.Refused)
 }
 
 // TestServers has at least 200 full windows of each server in the large size.

@@ -34,7 +34,7 @@ var (
 )
 
 // version is the first line of a file of orders.
-const version = "heddle window schedules 3"
+const version = "heddle window schedules 4"
 
 // LoadStore reads the orders of a file; one that does not exist has none.
 func LoadStore(path string) (*windows.Store, error) {
@@ -62,12 +62,14 @@ func readStore(text []byte, s *windows.Store) (problem string) {
 	lines.Buffer(nil, 1<<20)
 	var key uint64
 	var order windows.Schedule
+	var joint jointReader
 	open := false
 	finish := func() {
 		if open {
+			order.Joint = joint.finish(order.Hidden)
 			s.Add(key, order)
 		}
-		order = windows.Schedule{}
+		order, joint = windows.Schedule{}, jointReader{}
 	}
 	for n := 1; lines.Scan(); n++ {
 		fields := strings.Fields(lines.Text())
@@ -101,6 +103,8 @@ func readStore(text []byte, s *windows.Store) (problem string) {
 			var m windows.HiddenState
 			m, err = readState(fields[1:])
 			order.Hidden = append(order.Hidden, m)
+		case len(fields) > 2 && fields[0] == "term" && open:
+			err = joint.add(strings.TrimPrefix(lines.Text(), "term "))
 		case len(fields) == 3 && open:
 			var kind, what uint64
 			kind, err = strconv.ParseUint(fields[1], 10, 8)
@@ -275,6 +279,11 @@ func SaveStore(path string, s *windows.Store) error {
 		})
 		for _, m := range hidden {
 			fmt.Fprintf(&b, "memory %d %x %d%s\n", m.Process, uint64(m.At), m.By, patternText(m.Pattern))
+		}
+		if order.Joint != nil {
+			for _, line := range order.Joint.Lines {
+				fmt.Fprintf(&b, "term %s\n", line)
+			}
 		}
 		for _, p := range order.Turns {
 			fmt.Fprintf(&b, "%s %d %d\n", p.Thread, p.Kind, p.What)

@@ -158,6 +158,9 @@ func withOffset(name string, offset uint64) string {
 
 // placeOf names a byte of the server's memory.
 func (d *Driver) placeOf(o windows.Obstacle) string {
+	if _, _, ok := registerAt(o.At); ok {
+		return registerName(o.At)
+	}
 	for _, p := range d.service().Processes() {
 		if p.PID() == o.Process && p.Space() != nil {
 			return d.hidden.names.nameOf(p, o.At)

@@ -161,6 +161,9 @@ func (f *raceFinder) noteSteps(t *raceThread, entries []memlog.Entry) {
 func (f *raceFinder) Begin(r *recorder.Recorder, t *kernel.Task) {
 	f.recorder, f.counted = r, r.CPU().CountedBranches()
 	f.take(r, f.threadOf(t.ID(), t.Space()), func(q *concolicrun.Recording) { q.Begin(r, t) })
+	if f.requests != nil && t.InService() {
+		f.requests.noteRegisters(t)
+	}
 }
 
 // Stopped takes the log of the thread since it was begun or stopped.
@@ -193,6 +196,7 @@ func (f *raceFinder) Start(r *recorder.Recorder, t *kernel.Task, e *event.Start)
 		f.forked(parent.Process().PID(), t.Process().PID())
 	}
 	if f.requests != nil {
+		f.requests.run.Executor.Signal(e.Parent) // the new thread has its registers
 		f.requests.run.Start(r, t, e)
 	}
 }

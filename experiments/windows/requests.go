@@ -10,6 +10,7 @@ import (
 
 	"github.com/heddle-dmt/heddle/analyses/bytesets"
 	"github.com/heddle-dmt/heddle/analyses/concolic"
+	"github.com/heddle-dmt/heddle/analyses/symbolic"
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/emu/memlog"
 	"github.com/heddle-dmt/heddle/experiments/concolicrun"
@@ -30,8 +31,11 @@ type requestFollower struct {
 	gate     *sock.Gate
 	given    []givenBytes
 	terms    int
+	joint    []*symbolic.Expr // conditions that are kept as they are
 	// seen are the bytes of each process that were read or written in the window.
 	seen map[seenPage]*[4096 / 64]uint64
+	// waiting are the threads that have not run in the window yet, with the system call that each waits in.
+	waiting map[arch.ThreadID]uint64
 	// unknown: bytes were read that cannot be told apart.
 	unknown bool
 }
@@ -52,14 +56,16 @@ type givenBytes struct {
 }
 
 // followRequests begins to follow a window.
-func followRequests(r *recorder.Recorder, gate *sock.Gate, given []givenBytes, f *raceFinder) *requestFollower {
-	q := &requestFollower{gate: gate, given: given, seen: map[seenPage]*[4096 / 64]uint64{}}
+func followRequests(r *recorder.Recorder, gate *sock.Gate, given []givenBytes, waiting map[arch.ThreadID]uint64, f *raceFinder) *requestFollower {
+	q := &requestFollower{gate: gate, given: given, seen: map[seenPage]*[4096 / 64]uint64{}, waiting: waiting}
 	q.run = concolicrun.New(concolicrun.Options{
 		Follow: func(t *kernel.Task) bool { return t.InService() },
 		Choose: func(e *event.Input) bool { return e.Source == event.InputSocket && q.isGiven(e) },
 		Name:   q.nameInput,
 		Log:    f.feed,
+		Tables: true,
 	})
+	q.run.Executor.NoInputMarks = true // all memory from before the window is a symbol already
 	q.sets = bytesets.New(q.run.Executor.Recorded)
 	q.pointers = newPointerFinder(q.sets)
 	q.run.Executor.OnAddress = q.pointers.addAddress
@@ -68,7 +74,11 @@ func followRequests(r *recorder.Recorder, gate *sock.Gate, given []givenBytes, f
 		if c.Expr != nil && !c.Expr.IsConst() && !known[c.Term] {
 			known[c.Term] = true
 			q.terms++
-			if !q.pointers.addCondition(c.Expr) {
+			switch {
+			case q.pointers.addCondition(c.Expr):
+			case isJoint(c.Expr):
+				q.joint = append(q.joint, c.Expr)
+			default:
 				q.sets.Add(c.Expr)
 			}
 		}
@@ -183,13 +193,17 @@ func (q *requestFollower) precondition() (p windows.Precondition, known bool) {
 	var leads func(pointerWord) int
 	p.Pointers, leads = q.pointers.pointers()
 	p.Hidden = q.hidden(leads)
+	p.Joint = newJoint(q.joint, leads)
 	return p, true
 }
 
 // hidden lists the memory that the conditions are about, in the order of addresses, and the pointers that lead to it.
 func (q *requestFollower) hidden(leads func(pointerWord) int) (list []windows.HiddenState) {
 	var all []pointerWord
-	for _, name := range q.sets.Names() {
+	names := q.sets.Names()
+	symbolic.SymbolsOf(q.joint, func(s *symbolic.Expr) { names = append(names, s.Name) })
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
 		if w, ok := parseState(name); ok {
 			all = append(all, w)
 		}

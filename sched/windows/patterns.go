@@ -14,7 +14,7 @@ type Admission struct {
 	Key, Exact uint64
 	// Bytes are those of each connection.
 	Bytes [][]byte
-	// Registers is a hash of the registers that functions keep, of all the server's threads.
+	// Registers is a hash of where the server's threads wait: the registers that are no hidden state.
 	Registers uint64
 	// Peek reads memory of a process of the server, and returns how many bytes it has.
 	Peek func(process int32, at arch.Addr, b []byte) int
@@ -49,7 +49,8 @@ type Pointer struct {
 	At    arch.Addr
 	By    int
 	Value uint64
-	// Used are the words that were accessed by it, by their recorded addresses divided by 8.
+	// Used are the words that were accessed by it, by their recorded addresses divided by 8; none if it is a number that was
+	// compared only.
 	Used []uint64
 	// Not are values that the program has compared it with and that it must not have.
 	Not []uint64
@@ -67,6 +68,42 @@ type Precondition struct {
 	Registers uint64
 	Pointers  []Pointer
 	Hidden    []HiddenState
+	// Joint is conditions on several bytes of hidden state together, or nil.
+	Joint *Joint
+}
+
+// Joint is conditions on several bytes of hidden state together, such as that one counter is less than another.
+type Joint struct {
+	Bytes []StateByte
+	// Refuses returns the indices of the bytes of a condition that their values do not satisfy; nil: they satisfy all.
+	Refuses func(values []byte) []int
+	// Lines are the conditions as they are stored.
+	Lines []string
+}
+
+// StateByte is a byte of hidden state, which Pointers[By] leads to unless By is Fixed. The bytes of a Joint are in
+// Precondition.Hidden, too.
+type StateByte struct {
+	Process int32
+	At      arch.Addr
+	By      int
+}
+
+// refuses returns the bytes of a condition that a window does not satisfy, with the distances to which pointers lead.
+func (j *Joint) refuses(a *Admission, moved moves) (list []Obstacle) {
+	if j == nil {
+		return nil
+	}
+	values := make([]byte, len(j.Bytes))
+	for i, b := range j.Bytes {
+		if a.Peek(b.Process, b.At+moved.by(b.By), values[i:i+1]) == 0 {
+			return []Obstacle{{b.Process, b.At}}
+		}
+	}
+	for _, i := range j.Refuses(values) {
+		list = append(list, Obstacle{j.Bytes[i].Process, j.Bytes[i].At})
+	}
+	return list
 }
 
 // admits reports whether a window may follow the schedule. The condition that has refused one is checked first the next time.
@@ -90,7 +127,7 @@ func (p *Precondition) admits(a *Admission) bool {
 			}
 		}
 	}
-	return true
+	return p.Joint.refuses(a, moved) == nil
 }
 
 // moves are the distances by which the memory that pointers lead to is elsewhere than in the recorded window.
@@ -118,7 +155,7 @@ func (p *Precondition) resolve(a *Admission) (m moves, at Obstacle, ok bool) {
 		}
 		v := binary.LittleEndian.Uint64(b[:])
 		differs := func(n int) bool { return (value[n] == v) != (p.Pointers[n].Value == x.Value) }
-		if v%8 != x.Value%8 || slices.Contains(x.Not, v) || slices.ContainsFunc(x.Compared, differs) {
+		if len(x.Used) > 0 && v%8 != x.Value%8 || slices.Contains(x.Not, v) || slices.ContainsFunc(x.Compared, differs) {
 			return nil, at, false
 		}
 		value[i], m[i] = v, arch.Addr(v-x.Value)

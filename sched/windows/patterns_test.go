@@ -96,6 +96,18 @@ func TestHiddenStateBehindPointers(t *testing.T) {
 	}
 }
 
+// A number that was compared with a constant, and by which no memory was accessed, may have any other value.
+func TestNumbersThatAreCompared(t *testing.T) {
+	p := Precondition{Patterns: []Pattern{only("get")}, Pointers: []Pointer{{Process: 7, At: 0x100, By: Fixed, Value: 390, Not: []uint64{1000}}}}
+	for value, want := range map[uint64]bool{390: true, 455: true, 1000: false} {
+		m := memory{}
+		m.put(0x100, value)
+		if got := p.admits(&Admission{Bytes: [][]byte{[]byte("get")}, Peek: m.peek}); got != want {
+			t.Errorf("%d is admitted: %v", value, got)
+		}
+	}
+}
+
 func TestObstacles(t *testing.T) {
 	s := NewStore()
 	s.Add(5, Schedule{Exact: 1, Precondition: listPrecondition()})

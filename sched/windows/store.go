@@ -109,6 +109,9 @@ func (s *Store) Obstacles(a *Admission) (list []Obstacle, registers, found bool)
 				}
 			}
 		}
+		if list == nil {
+			list = o.Joint.refuses(a, moved)
+		}
 		return list, false, true
 	}
 	return nil, registers, false
