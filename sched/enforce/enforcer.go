@@ -297,6 +297,7 @@ func (e *Enforcer) resolveThread(v *sched.SyncPoint) (int, bool) {
 	if t.id != v.Thread {
 		e.numbers.Delete(t.id)
 		t.id, t.gone = v.Thread, false
+		t.total, t.base = 0, 0 // execve(2) may have given it another id, with new counts
 		e.numbers.Put(v.Thread, n)
 	}
 	return n, true
