@@ -105,6 +105,7 @@ type openOperation struct {
 	split bool
 	// handler: it is the handler of a signal that interrupted an operation, and not an operation.
 	handler bool
+	waits   kernelWaits
 }
 
 // Mark is a place in a run where an operation of a thread, or a part of it, begins or ends: the
@@ -368,11 +369,13 @@ func (o *OrderBuilder) AddSyscall(e *event.Syscall) {
 		if e.Number == linux.RtSigreturn {
 			o.returnFromHandler(n, e)
 		}
+		o.beginKernelWait(n, e)
 		if o.rules.Forks(e.Number) && !t.isInsideOperation() && o.rules.Ordered(e.Number) {
 			t.forks = o.addSyscallOperation(n, e)
 		}
 		return
 	}
+	o.endKernelWait(n, e)
 	switch {
 	case t.forks >= 0:
 		o.s.Operations[t.forks].Result, t.forks = int64(e.Result), -1
