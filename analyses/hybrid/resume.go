@@ -33,7 +33,7 @@ func (t *orderThread) waitsOf(e *event.Syscall) (*openOperation, *kernelWaits) {
 		return nil, nil
 	}
 	c := &t.open[len(t.open)-1]
-	if c.beginIndex < 0 || !isOnCondition(c.op) || !linux.FutexWaits(e.Args[1] & linux.FutexOperation) {
+	if c.beginIndex < 0 || !isOnCondition(c.op) || !linux.FutexWaits(e.Args[1]&linux.FutexOperation) {
 		return nil, nil
 	}
 	return c, &c.waits

@@ -22,6 +22,7 @@ func testFollowed(t *testing.T, bin string, policies ...sched.Options) {
 		}
 		first, state := "", ""
 		for _, v := range varied(config(bin), 3) {
+			v.MaxInstructions = 50_000_000
 			r, out := enforced(t, v, m, enforce.Options{})
 			if first == "" {
 				first, state = out, r.StateDigest

@@ -165,7 +165,7 @@ type threadProgress struct {
 	// entered is the call of an operation that the thread has reached, too, while it is held at the end of another:
 	// one that it has left without returning, such as a wait that was canceled.
 	entered *event.Sync
-	helped  int  // the position of the operation that it last ran for
+	helped  int // the position of the operation that it last ran for
 	// total is the number of instructions that the thread had retired when the controller was last
 	// asked about it, and base the number after its last operation. actions is the number of its
 	// actions that are done.
