@@ -154,7 +154,7 @@ func (o *OrderBuilder) AddStart(e *event.Start) {
 }
 
 // renameThread takes the start of a thread that was there before: execve(2) has given it the id of its process's
-// first thread. Its end, just before, was none, and its counts start again.
+// first thread. The end that was recorded just before is not one, and its counts start again.
 func (o *OrderBuilder) renameThread(n int, e *event.Start) {
 	t := o.threads[n]
 	t.gone, t.issue, t.open = false, nil, nil

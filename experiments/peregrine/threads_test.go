@@ -15,13 +15,15 @@ func testFollowed(t *testing.T, bin string, policies ...sched.Options) {
 	t.Helper()
 	for _, policy := range policies {
 		c := config(bin)
+		peregrine.BindNow(&c)
+		other := c
 		c.Sched = policy
 		m, err := peregrine.Make(t.Context(), record(t, c, true), peregrine.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		first, state := "", ""
-		for _, v := range varied(config(bin), 3) {
+		for _, v := range varied(other, 3) {
 			v.MaxInstructions = 50_000_000
 			r, out := enforced(t, v, m, enforce.Options{})
 			if first == "" {

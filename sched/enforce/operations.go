@@ -418,7 +418,7 @@ func (e *Enforcer) blockActor(g *sched.Gate, n int) {
 	switch o := &e.plan.s.Operations[e.next]; {
 	case o.Part == event.BeginPart, o.Part == event.ResumePart, o.Part == event.SystemCall && Forks(o.Number):
 		e.completeOperation(g, n)
-	case follow.TimedOut(o):
+	case e.waitTimesOut(n):
 		e.endKernelWait(g, n)
 	case o.Part == event.WholePart && e.helper < 0:
 		e.releaseHelper(g)
