@@ -443,7 +443,7 @@ func (o *OrderBuilder) Finish() (*event.Schedule, []Mark) {
 		operations[p], position[i] = o.s.Operations[i], p
 	}
 	for n, t := range o.threads {
-		for i := range t.renames {
+		for i := 1; i < len(t.renames); i++ { // the first life begins before all operations
 			t.renames[i].before = o.countBefore(t.renames[i].before, n)
 		}
 	}
