@@ -67,6 +67,8 @@ const (
 	// that it waits for had happened.
 	Expire
 	Rouse
+	// Detach takes a thread that waits for a futex off its queue: it waits for Expire or Rouse alone.
+	Detach
 	// Interrupt ends a thread's wait in a system call that fails with EINTR when a signal arrives.
 	Interrupt
 	// Deliver gives the thread the signal whose siginfo_t is Writes[0].Data.
@@ -174,7 +176,9 @@ func (g *Gate) Ask(c Controller, v *SyncPoint) bool {
 	if c.Ask(g, v) {
 		return true
 	}
-	g.held = append(g.held, v.Thread)
+	if !g.Holds(v.Thread) { // it may be at two points: it has left an operation by the call of another
+		g.held = append(g.held, v.Thread)
+	}
 	g.counts.Held++
 	if g.holdFor > 0 {
 		g.Release(v.Thread, g.holdFor)

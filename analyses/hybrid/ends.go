@@ -3,6 +3,7 @@ package hybrid
 import (
 	"slices"
 
+	"github.com/heddle-dmt/heddle/guest/linux"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
@@ -18,7 +19,7 @@ func (o *OrderBuilder) EndConstraints(bases [][]Counted) []event.Constraint {
 		case x.killer >= 0 && o.deathOf(x.killer) != nil:
 			c.Second = o.deathOf(x.killer).lastHoldPoint(bases)
 		case x.by >= 0:
-			c.Second = event.Point{Thread: x.by, Done: len(bases[x.by]) - 2}
+			c.Second = event.Point{Thread: x.by, Done: x.at}
 		default:
 			continue
 		}
@@ -88,8 +89,16 @@ func (o *OrderBuilder) AddExit(e *event.Exit) {
 	if killer >= 0 && o.threads[killer].process != t.process {
 		killer = -1
 	}
-	if at, ok := t.reachedOutside(e.Instructions); ok && (o.endingThread(t) >= 0 || killer >= 0) {
-		o.processEnds = append(o.processEnds, processEnd{n, o.endingThread(t), killer, at})
+	reached, ok := t.reachedOutside(e.Instructions)
+	if !ok {
+		return
+	}
+	x := processEnd{thread: n, by: o.endingThread(t), killer: killer, at: o.ending[t.process], instructions: reached}
+	switch {
+	case x.by >= 0 || killer >= 0:
+		o.processEnds = append(o.processEnds, x)
+	case !o.hasEndedItself(t):
+		o.replaced[t.process] = append(o.replaced[t.process], x)
 	}
 }
 
@@ -99,6 +108,22 @@ func (o *OrderBuilder) endingThread(t *orderThread) int {
 		return o.s.Operations[at].Thread
 	}
 	return -1
+}
+
+// hasEndedItself reports whether a thread that has ended did so by exit(2).
+func (o *OrderBuilder) hasEndedItself(t *orderThread) bool {
+	return t.last >= 0 && t.issue == nil && o.s.Operations[t.last].Part == event.SystemCall && linux.Has(o.s.Operations[t.last].Number, linux.EndsThread)
+}
+
+// replaceProgram takes an operation of a thread that has replaced the program of its process by execve(2), which
+// has ended the process's other threads.
+func (o *OrderBuilder) replaceProgram(n, at int) {
+	process := o.threads[n].process
+	for _, x := range o.replaced[process] {
+		x.by, x.at = n, at
+		o.processEnds = append(o.processEnds, x)
+	}
+	delete(o.replaced, process)
 }
 
 // reachedOutside is the number of instructions that a thread has retired outside of operations;
@@ -122,10 +147,11 @@ func (o *OrderBuilder) noteAlive(n int) {
 	}
 }
 
-// processEnd is a thread whose process was ended by a system call of another thread, or by
+// processEnd is a thread that was ended by a system call of another thread, exit_group(2) or execve(2), or by
 // a signal that killed another.
 type processEnd struct {
 	thread, by, killer int
+	at                 int // the index of the system call; after Finish, how many operations the thread by has before it
 	instructions       uint64
 }
 

@@ -14,7 +14,7 @@ import (
 )
 
 // Version is that of the file format.
-const Version = 6
+const Version = 7
 
 // FileStart is the start of every schedule file, of any version.
 const FileStart = "heddle schedule "

@@ -37,9 +37,11 @@ type OrderBuilder struct {
 	numbers     map[arch.ThreadID]int
 	byName      map[string]int
 	threads     []*orderThread
-	ending      map[int32]int // the index of the system call that ended a process
-	killed      int           // the thread whose signal was the last event of any, or -1
-	sent        bool          // that signal has a position
+	lives       map[arch.ThreadID][]life
+	ending      map[int32]int          // the index of the system call that ended a process
+	replaced    map[int32][]processEnd // threads of a process that have ended, by execve if one succeeds next
+	killed      int                    // the thread whose signal was the last event of any, or -1
+	sent        bool                   // that signal has a position
 	processEnds []processEnd
 	deaths      []death
 	dropped     []bool        // by the index of an operation: it has no position
@@ -67,6 +69,26 @@ type orderThread struct {
 	forks                   int    // the index of the fork that it is in, or -1
 	base                    uint64 // its instructions up to the end of its last operation
 	gone                    bool
+	renames                 []rename
+}
+
+// life is the time from one event, by its number, in which a thread, by the schedule's number, has an id.
+type life struct {
+	from   uint64
+	thread int
+}
+
+// rename is a change of a thread's id: a thread that is not its process's first takes the id of that with
+// execve(2), and its counts start again from 0.
+type rename struct {
+	before int // the index of the first operation after it; after Finish, how many operations of the thread come before it
+	life   Life
+}
+
+// Life is a use of a thread id: the number of threads that had it before, which have ended or changed their id.
+type Life struct {
+	ID     arch.ThreadID
+	Number int
 }
 
 // openOperation is an operation that was called and has not returned.
@@ -83,6 +105,7 @@ type openOperation struct {
 	split bool
 	// handler: it is the handler of a signal that interrupted an operation, and not an operation.
 	handler bool
+	waits   kernelWaits
 }
 
 // Mark is a place in a run where an operation of a thread, or a part of it, begins or ends: the
@@ -102,7 +125,10 @@ type Mark struct {
 
 // NewOrderBuilder makes an Order of a run that has not begun.
 func NewOrderBuilder(r Rules) *OrderBuilder {
-	o := &OrderBuilder{rules: r, numbers: map[arch.ThreadID]int{}, byName: map[string]int{}, living: map[int32]int{}, ending: map[int32]int{}, killed: -1}
+	o := &OrderBuilder{
+		rules: r, numbers: map[arch.ThreadID]int{}, byName: map[string]int{}, living: map[int32]int{}, ending: map[int32]int{}, killed: -1,
+		lives: map[arch.ThreadID][]life{}, replaced: map[int32][]processEnd{},
+	}
 	o.s.Objects = map[event.ObjectID]string{}
 	return o
 }
@@ -116,12 +142,51 @@ func (o *OrderBuilder) AddStart(e *event.Start) {
 		o.threads = append(o.threads, &orderThread{last: -1, forks: -1})
 		o.s.Threads = append(o.s.Threads, e.Name)
 	}
+	t := o.threads[n]
+	if known {
+		o.renameThread(n, e)
+	}
 	o.numbers[e.Thread] = n
-	o.threads[n].id, o.threads[n].process = e.Thread, e.Process
+	t.id, t.process = e.Thread, e.Process
+	t.renames = append(t.renames, rename{len(o.s.Operations), Life{e.Thread, len(o.lives[e.Thread])}})
+	o.lives[e.Thread] = append(o.lives[e.Thread], life{e.Seq, n})
 	o.living[e.Process]++
 }
 
-// Thread is the number of a thread, or -1.
+// renameThread takes the start of a thread that was there before: execve(2) has given it the id of its process's
+// first thread. The end that was recorded just before is not one, and its counts start again.
+func (o *OrderBuilder) renameThread(n int, e *event.Start) {
+	t := o.threads[n]
+	t.gone, t.issue, t.open = false, nil, nil
+	delete(o.replaced, t.process)
+	if last := len(o.marks) - 1; last >= 0 && o.marks[last].Over && o.marks[last].Thread == n {
+		o.marks = o.marks[:last]
+	}
+	o.addMark(event.Stamp{Seq: e.Seq}, Mark{Thread: n, Position: -1, Close: true})
+}
+
+// ThreadAt is the number of the thread that has an id at an event, or -1.
+func (o *OrderBuilder) ThreadAt(id arch.ThreadID, seq uint64) int {
+	lives := o.lives[id]
+	for i := len(lives) - 1; i >= 0; i-- {
+		if lives[i].from <= seq || i == 0 {
+			return lives[i].thread
+		}
+	}
+	return -1
+}
+
+// LifeAfter is the id of a thread after a number of its operations. It is valid after Finish.
+func (o *OrderBuilder) LifeAfter(n, done int) Life {
+	renames := o.threads[n].renames
+	i := len(renames) - 1
+	for i > 0 && renames[i].before > done {
+		i--
+	}
+	return renames[i].life
+}
+
+// Thread is the number of a thread that is there at the last event, or -1.
 func (o *OrderBuilder) Thread(id arch.ThreadID) int {
 	if n, ok := o.numbers[id]; ok {
 		return n
@@ -304,11 +369,13 @@ func (o *OrderBuilder) AddSyscall(e *event.Syscall) {
 		if e.Number == linux.RtSigreturn {
 			o.returnFromHandler(n, e)
 		}
+		o.beginKernelWait(n, e)
 		if o.rules.Forks(e.Number) && !t.isInsideOperation() && o.rules.Ordered(e.Number) {
 			t.forks = o.addSyscallOperation(n, e)
 		}
 		return
 	}
+	o.endKernelWait(n, e)
 	switch {
 	case t.forks >= 0:
 		o.s.Operations[t.forks].Result, t.forks = int64(e.Result), -1
@@ -319,7 +386,10 @@ func (o *OrderBuilder) AddSyscall(e *event.Syscall) {
 	case t.issue == nil || e.Number == linux.Futex && !t.futex || e.Number != linux.Futex && t.nested || !o.rules.Ordered(e.Number):
 	case o.rules.Free != nil && o.rules.Free(e.Number, int64(int32(e.Args[0]))):
 	default:
-		o.addSyscallOperation(n, e)
+		at := o.addSyscallOperation(n, e)
+		if linux.Has(e.Number, linux.Executes) && e.Result == 0 {
+			o.replaceProgram(n, at)
+		}
 	}
 	t.issue = nil
 }
@@ -372,6 +442,16 @@ func (o *OrderBuilder) Finish() (*event.Schedule, []Mark) {
 	for p, i := range index {
 		operations[p], position[i] = o.s.Operations[i], p
 	}
+	for n, t := range o.threads {
+		for i := 1; i < len(t.renames); i++ { // the first life begins before all operations
+			t.renames[i].before = o.countBefore(t.renames[i].before, n)
+		}
+	}
+	for i := range o.processEnds {
+		if x := &o.processEnds[i]; x.by >= 0 {
+			x.at = o.countBefore(x.at, x.by)
+		}
+	}
 	o.s.Operations = operations
 	for i := range o.marks {
 		if m := &o.marks[i]; m.Position >= 0 {
@@ -379,6 +459,17 @@ func (o *OrderBuilder) Finish() (*event.Schedule, []Mark) {
 		}
 	}
 	return &o.s, o.marks
+}
+
+// countBefore is how many operations of a thread that have a position come before the one with an index.
+func (o *OrderBuilder) countBefore(index, thread int) int {
+	n := 0
+	for i := range o.s.Operations[:index] {
+		if o.s.Operations[i].Thread == thread && !o.dropped[i] {
+			n++
+		}
+	}
+	return n
 }
 
 // isStuck reports whether some threads were left at the end of the run, all in operations or system

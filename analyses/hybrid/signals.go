@@ -43,6 +43,7 @@ func (o *OrderBuilder) splitOperation(t *orderThread) {
 	}
 	o.s.Operations[c.beginIndex].Part = event.BeginPart
 	c.split = true
+	c.waits = kernelWaits{} // what follows the wait is the signal's
 }
 
 // returnFromHandler takes the return of a handler: the interrupted operation continues.

@@ -125,6 +125,9 @@ func (x *Operations) addOperation(o *event.Operation, f Facts) EventID {
 			x.mutexes[n] = f.Mutex
 			return b.Release(n, uint64(f.Mutex))
 		}
+		if o.Part == event.ResumePart {
+			return b.Event(n)
+		}
 		if signal, ok := x.signals[o.Object]; ok && o.Result == 0 {
 			b.After(n, signal)
 		}

@@ -433,7 +433,7 @@ func (s *search) failureOf(m *machine.Machine, stdout, stderr []byte) (f machine
 	case err != nil:
 		return f, false, err
 	case r.Outcome != machine.OutcomeExit || r.ExitCode != s.report.Accepted:
-		f, failed = r.Failure(stderr)
+		f, failed = failureOfResult(&r, stderr)
 	case s.outputs.isWrong(stdout):
 		return wrongOutput, true, nil
 	}

@@ -241,7 +241,7 @@ func TestGoroutines(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	r := searchSome(t, program, 2)
-	if f := r.Failures; len(f) != 1 || f[0].Failure.String() != "wrong output: exit status 2" {
+	if f := r.Failures; len(f) != 1 || f[0].Failure.String() != "wrong output: panic: too much was taken at balance.go:24" {
 		t.Errorf("%+v", *r)
 	}
 }

@@ -50,7 +50,7 @@ func (s *search) runUndisturbed(ctx context.Context) (done bool, err error) {
 	s.report.Threads, s.digest = r.Threads, r.Digest
 	s.undisturbed = r.Instructions
 	s.limits = limits{points: 1 << 62, instructions: hangFactor*r.Instructions + hangInstructions}
-	failure, failed := r.Failure(stderr.Bytes())
+	failure, failed := failureOfResult(r, stderr.Bytes())
 	switch {
 	case r.Outcome != machine.OutcomeExit:
 	case isPanic(r.ExitCode, stderr.Bytes()):

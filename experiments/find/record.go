@@ -142,7 +142,7 @@ func (s *search) verify(ctx context.Context, trace []byte, path string, want mac
 	if err != nil {
 		return err
 	}
-	got, failed := r.Failure(stderr.Bytes())
+	got, failed := failureOfResult(r, stderr.Bytes())
 	if r.Outcome == machine.OutcomeExit && (!failed || r.ExitCode == s.report.Accepted) && newPrinted(stdout.Bytes()) == wrong {
 		got = wrongOutput
 	}

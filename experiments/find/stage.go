@@ -324,7 +324,7 @@ func (s *stage) failure(accepted int) (f machine.Failure, failed bool, err error
 			return f, false, nil
 		}
 	}
-	f, failed = r.Failure(s.stderr.Bytes())
+	f, failed = failureOfResult(&r, s.stderr.Bytes())
 	return f, failed, nil
 }
 

@@ -3,12 +3,14 @@ package peregrine
 import (
 	"slices"
 
+	"github.com/heddle-dmt/heddle/analyses/hybrid"
 	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/guest/kernel"
 	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/recorder"
+	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
 var errLocator = errs.Define("instructions-cannot-be-located",
@@ -27,7 +29,9 @@ type Locator struct {
 	// arrivals are, by thread and instruction, after how many instructions the thread
 	// came there, and arrived where it did so last.
 	arrivals map[probedPlace][]uint64
-	arrived  map[arch.ThreadID]probed
+	arrived  map[hybrid.Life]probed
+	// ended counts the ends of threads of an id.
+	ended map[arch.ThreadID]int
 
 	cpu     emu.CPU
 	counted uint64 // by the engine, when the thread began to run
@@ -35,14 +39,14 @@ type Locator struct {
 
 // probed is a dynamic instruction.
 type probed struct {
-	thread   arch.ThreadID
+	thread   hybrid.Life
 	pc       arch.Addr
 	branches uint64
 }
 
 // probedPlace is an instruction of a thread.
 type probedPlace struct {
-	thread arch.ThreadID
+	thread hybrid.Life
 	pc     arch.Addr
 }
 
@@ -55,12 +59,12 @@ type finding struct {
 
 // NewLocator makes a Locator that looks for nothing.
 func NewLocator() *Locator {
-	return &Locator{wanted: map[probed]*finding{}, arrivals: map[probedPlace][]uint64{}, arrived: map[arch.ThreadID]probed{}}
+	return &Locator{wanted: map[probed]*finding{}, arrivals: map[probedPlace][]uint64{}, arrived: map[hybrid.Life]probed{}, ended: map[arch.ThreadID]int{}}
 }
 
 // Add has it look for the instruction at pc that a thread executes after this
 // number of branches.
-func (p *Locator) Add(t arch.ThreadID, pc arch.Addr, branches uint64) {
+func (p *Locator) Add(t hybrid.Life, pc arch.Addr, branches uint64) {
 	p.wanted[probed{t, pc, branches}] = &finding{}
 	p.pcs = append(p.pcs, pc)
 }
@@ -70,7 +74,7 @@ func (p *Locator) Len() int { return len(p.wanted) }
 
 // Found returns how many instructions the thread had retired when it reached the
 // instruction first, and last.
-func (p *Locator) Found(t arch.ThreadID, pc arch.Addr, branches uint64) (first, last uint64, ok bool) {
+func (p *Locator) Found(t hybrid.Life, pc arch.Addr, branches uint64) (first, last uint64, ok bool) {
 	f := p.wanted[probed{t, pc, branches}]
 	if f == nil {
 		return 0, 0, false
@@ -80,7 +84,7 @@ func (p *Locator) Found(t arch.ThreadID, pc arch.Addr, branches uint64) (first, 
 
 // Occurrence is how often a thread reached an instruction that was looked for between
 // two counts of its instructions, the second included.
-func (p *Locator) Occurrence(t arch.ThreadID, pc arch.Addr, from, to uint64) uint64 {
+func (p *Locator) Occurrence(t hybrid.Life, pc arch.Addr, from, to uint64) uint64 {
 	all := p.arrivals[probedPlace{t, pc}]
 	first, _ := slices.BinarySearch(all, from)
 	after, _ := slices.BinarySearch(all, to+1)
@@ -109,6 +113,9 @@ func (p *Locator) Begin(r *recorder.Recorder, _ *kernel.Task) {
 	p.look(r) // a run does not stop at a breakpoint at its first instruction
 }
 
+// Exit implements recorder.Recording.
+func (p *Locator) Exit(_ *recorder.Recorder, e *event.Exit) { p.ended[e.Thread]++ }
+
 // Stopped implements recorder.Recording.
 func (p *Locator) Stopped(r *recorder.Recorder, _ *kernel.Task, s arch.Stop) {
 	count := p.cpu.CountedBranches()
@@ -124,14 +131,15 @@ func (p *Locator) look(r *recorder.Recorder) {
 	var regs arch.Regs
 	p.cpu.Regs(&regs)
 	at := r.At()
-	if here := (probed{at.Thread, arch.Addr(regs.RIP), at.Branches}); p.arrived[at.Thread] != here {
+	here := probed{hybrid.Life{ID: at.Thread, Number: p.ended[at.Thread]}, arch.Addr(regs.RIP), at.Branches}
+	if p.arrived[here.thread] != here {
 		if _, looked := slices.BinarySearch(p.pcs, here.pc); looked {
-			p.arrived[at.Thread] = here
+			p.arrived[here.thread] = here
 			k := probedPlace{here.thread, here.pc}
 			p.arrivals[k] = append(p.arrivals[k], at.Instructions)
 		}
 	}
-	f := p.wanted[probed{at.Thread, arch.Addr(regs.RIP), at.Branches}]
+	f := p.wanted[here]
 	if f == nil {
 		return
 	}

@@ -19,6 +19,8 @@ import (
 	"maps"
 	"slices"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/heddle-dmt/heddle/analyses/hybrid"
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/internal/errs"
@@ -40,6 +42,11 @@ var (
 		"no schedule can be made of {file}: a standard stream of the program failed or was closed",
 		"Where reading standard input or writing standard output or error fails depends on the host, and a run under the schedule would not have it.",
 		"Record the run again with its output in a file, or in /dev/null, and with all of standard input, output and error open.")
+
+	errTracer = errs.Define("schedule-of-traced-threads",
+		"no schedule can be made of {file}: a thread of the run stops others with ptrace(2), as AddressSanitizer does to find leaks (--env ASAN_OPTIONS=detect_leaks=0 turns that off)",
+		"Where a thread is when a tracer stops it is not part of a schedule. A debugger stops threads in this way, and so does the search for leaks at the end of a program that was built with -fsanitize=address or -fsanitize=leak.",
+		"Record the run, and run it under the schedule, with --env ASAN_OPTIONS=detect_leaks=0 (--env LSAN_OPTIONS=detect_leaks=0 for -fsanitize=leak), or without the debugger.")
 
 	errPoint = errs.Define("schedule-point-not-found",
 		"no schedule can be made of {file}: thread {thread} does not reach the instruction at {pc} when the run is repeated",
@@ -100,7 +107,7 @@ func Make(ctx context.Context, path string, o Options) (*Schedule, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := checkRecorded(r, path, !o.SyncOnly); err != nil {
+	if err := cmp.Or(checkRecorded(r, path, !o.SyncOnly), checkTracers(r, path)); err != nil {
 		return nil, err
 	}
 	if o.Every {
@@ -132,6 +139,19 @@ func checkRecorded(r *trace.Reader, path string, withAccesses bool) error {
 	}
 	if recorded, err = accesses.Are(r); err != nil || !recorded {
 		return cmp.Or(err, errLacks.New(path, "memory accesses"))
+	}
+	return nil
+}
+
+// checkTracers refuses a run in which a tracer has stopped threads wherever they were.
+func checkTracers(r *trace.Reader, path string) error {
+	for e, err := range trace.Get[event.Syscall](r, trace.Key{Kind: trace.Syscalls}, trace.Where{}) {
+		if err != nil {
+			return err
+		}
+		if e.Number == unix.SYS_PTRACE && (e.Args[0] == unix.PTRACE_ATTACH || e.Args[0] == unix.PTRACE_INTERRUPT) && e.Phase == event.Return && e.Result == 0 {
+			return errTracer.New(path)
+		}
 	}
 	return nil
 }
@@ -274,7 +294,7 @@ func locatePoints(ctx context.Context, path string, s *event.Schedule, bases [][
 			return
 		}
 		b := bases[p.Thread][p.Done]
-		locator.Add(order.ThreadID(p.Thread), p.PC, b.Branches+p.Branches)
+		locator.Add(order.LifeAfter(p.Thread, p.Done), p.PC, b.Branches+p.Branches)
 	}
 	for i := range s.Constraints {
 		find(&s.Constraints[i].First)
@@ -292,12 +312,12 @@ func locatePoints(ctx context.Context, path string, s *event.Schedule, bases [][
 				continue
 			}
 			b := bases[p.Thread][p.Done]
-			first, last, ok := locator.Found(order.ThreadID(p.Thread), p.PC, b.Branches+p.Branches)
+			first, last, ok := locator.Found(order.LifeAfter(p.Thread, p.Done), p.PC, b.Branches+p.Branches)
 			if !ok || first < b.Instructions {
 				return errPoint.New(path, s.Threads[p.Thread], hexadecimal(p.PC))
 			}
 			p.Instructions, p.Span = first-b.Instructions, last-first+1
-			p.Occurrence = locator.Occurrence(order.ThreadID(p.Thread), p.PC, b.Instructions, first)
+			p.Occurrence = locator.Occurrence(order.LifeAfter(p.Thread, p.Done), p.PC, b.Instructions, first)
 		}
 	}
 	return nil

@@ -57,7 +57,7 @@ func addMemory(ctx context.Context, path string, r *trace.Reader, o *hybrid.Orde
 		if count++; count%accessesPerCheck == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if n := o.Thread(e.Thread); n >= 0 {
+		if n := o.ThreadAt(e.Thread, e.Seq); n >= 0 {
 			m.AddMemory(n, e)
 		}
 	}
@@ -72,7 +72,7 @@ func readAllocations(r *trace.Reader, o *hybrid.OrderBuilder) ([]hybrid.Allocati
 		if err != nil {
 			return nil, err
 		}
-		call := hybrid.Allocation{Seq: e.Seq, Thread: o.Thread(e.Thread), Begins: e.Phase == event.Enter, Addr: e.Addr, Size: e.Size}
+		call := hybrid.Allocation{Seq: e.Seq, Thread: o.ThreadAt(e.Thread, e.Seq), Begins: e.Phase == event.Enter, Addr: e.Addr, Size: e.Size}
 		if call.Begins {
 			number++
 			call.Number = number

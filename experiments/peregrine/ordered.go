@@ -1,6 +1,7 @@
 package peregrine
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/heddle-dmt/heddle/analyses/hybrid"
@@ -39,7 +40,7 @@ func OpenOrdered(path string) (o *Ordered, err error) {
 			r.Close()
 		}
 	}()
-	if err := checkRecorded(r, path, true); err != nil {
+	if err := cmp.Or(checkRecorded(r, path, true), checkTracers(r, path)); err != nil {
 		return nil, err
 	}
 	if !hadSerialAllocators(c) {
@@ -85,7 +86,7 @@ func (o *Ordered) EachAccess(f func(thread int, e *event.Memory) bool) error {
 		if err != nil {
 			return err
 		}
-		if n := o.order.Thread(e.Thread); n >= 0 && !f(n, e) {
+		if n := o.order.ThreadAt(e.Thread, e.Seq); n >= 0 && !f(n, e) {
 			return nil
 		}
 	}

@@ -71,6 +71,7 @@ type walker struct {
 	allocations []hybrid.Allocation
 	inside      []bool
 	pages       map[uint64]uint64 // by the numbers of pages of addresses
+	untouched   untouchedPages
 	mark        func(*hybrid.Mark)
 	allocated   func(page, from, to uint64)
 }
@@ -78,7 +79,8 @@ type walker struct {
 func newWalker(o *peregrine.Ordered) *walker {
 	return &walker{
 		o: o, marks: o.Marks, allocations: o.Allocations, inside: make([]bool, len(o.Schedule.Schedule.Threads)), pages: map[uint64]uint64{},
-		mark: func(*hybrid.Mark) {}, allocated: func(_, _, _ uint64) {},
+		untouched: untouchedPages{numbers: map[uint64]uint64{}, fresh: map[uint64]bool{}, names: map[uint64]uint64{}},
+		mark:      func(*hybrid.Mark) {}, allocated: func(_, _, _ uint64) {},
 	}
 }
 
@@ -103,6 +105,70 @@ func (w *walker) advance(seq uint64) {
 				w.allocated(page, from, from+next-at)
 			}
 			at = next
+		}
+	}
+}
+
+// untouchedPages are the pages of addresses at which no thread has stored yet. All of them lead to page 0, the page of
+// zeros. Here each has a number of its own, which the page keeps that the first store makes in its place: an access before
+// the store and one after it are to the same memory.
+type untouchedPages struct {
+	numbers map[uint64]uint64 // by the numbers of pages of addresses
+	fresh   map[uint64]bool   // the content of the page has appeared, and no access was to it yet
+	names   map[uint64]uint64 // of pages that were made by stores, the numbers that they have here
+	last    uint64
+}
+
+// firstUntouched is above the numbers of all pages.
+const firstUntouched = 1 << 50
+
+// appear notes that the content of a page appears.
+func (u *untouchedPages) appear(page uint64) { u.fresh[page] = true }
+
+// pageAt returns the number here of the page to which an address leads.
+func (u *untouchedPages) pageAt(addr, page uint64) uint64 {
+	at := addr >> pageShift
+	if page == 0 {
+		if u.numbers[at] == 0 {
+			u.numbers[at] = firstUntouched + u.last
+			u.last++
+		}
+		return u.numbers[at]
+	}
+	if u.fresh[page] {
+		delete(u.fresh, page)
+		delete(u.names, page)
+		if number, known := u.numbers[at]; known {
+			delete(u.numbers, at)
+			u.names[page] = number
+		}
+	}
+	return u.name(page)
+}
+
+// name returns the number here of a page that is not untouched.
+func (u *untouchedPages) name(page uint64) uint64 {
+	if number, renamed := u.names[page]; renamed {
+		return number
+	}
+	return page
+}
+
+// resolve gives an access, or a change of a page, the numbers of its pages here.
+func (w *walker) resolve(e *event.Memory) {
+	u := &w.untouched
+	switch e.Kind {
+	case event.Content, event.Copy:
+		page := e.Page
+		e.Page = u.name(page)
+		if page != 0 {
+			u.appear(page)
+		}
+	case event.Load, event.Store, event.KernelLoad, event.KernelStore:
+		end := uint64(e.Addr)&^(pageBytes-1) + pageBytes
+		e.Page = u.pageAt(uint64(e.Addr), e.Page)
+		if uint64(e.Addr)+uint64(e.Size) > end || e.Kind == event.KernelStore && uint64(e.Addr)+e.Length > end {
+			e.Next = u.pageAt(end, e.Next)
 		}
 	}
 }
@@ -186,6 +252,7 @@ func (r *run) findShared(ctx context.Context, most uint64) error {
 		}
 		r.accesses++
 		w.advance(e.Seq)
+		w.resolve(e)
 		spans, count := w.spansOf(n, e)
 		for _, x := range spans[:count] {
 			r.sharing.Note(n, x.from, x.to, e.Kind == event.Store || e.Kind == event.KernelStore)
@@ -225,6 +292,7 @@ func (r *run) readEvents(ctx context.Context, most uint64) error {
 			r.cut, r.accesses = true, read
 			return false
 		}
+		w.resolve(e)
 		x.access(w, n, e)
 		return true
 	})

@@ -93,7 +93,7 @@ func expected(t *testing.T, name string) (pairs []string) {
 // TestPrograms: the programs have no race in the order of their run but for atomic.c, and exactly the marked ones in
 // others; each is there again when the program runs under the file of its witness on another machine.
 func TestPrograms(t *testing.T) {
-	for _, name := range []string{"sections", "reads", "reversed", "nested", "condition", "barrier", "heap", "three", "atomic"} {
+	for _, name := range []string{"sections", "reads", "reversed", "nested", "condition", "barrier", "heap", "three", "atomic", "untouched"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			bin := compile(t, name)

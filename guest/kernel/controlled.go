@@ -59,6 +59,13 @@ func (k *Kernel) InterruptWait(t *Task) {
 	}
 }
 
+// DetachWait takes a blocked thread off the queue of the futex that it waits for: no other thread wakes it.
+func (k *Kernel) DetachWait(t *Task) {
+	if w := t.call.futex; t.state == blocked && w != nil && !w.woken {
+		k.removeFutexWaiter(w)
+	}
+}
+
 // EndWait ends the wait of a blocked thread. A futex call returns as if it had been woken; other
 // system calls check again for the event that they wait for.
 func (k *Kernel) EndWait(t *Task) {

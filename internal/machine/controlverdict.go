@@ -119,7 +119,7 @@ func (m *Machine) reportProgress(t arch.ThreadID, stop arch.Stop) {
 func (m *Machine) applyEffects() {
 	k := m.state.kernel
 	for {
-		e, ok := m.state.control.gate.TakeEffect(arch.NoThread, sched.Leave, sched.Expire, sched.Rouse, sched.Interrupt, sched.Deliver, sched.Overwrite, sched.ShowTime)
+		e, ok := m.state.control.gate.TakeEffect(arch.NoThread, sched.Leave, sched.Expire, sched.Rouse, sched.Detach, sched.Interrupt, sched.Deliver, sched.Overwrite, sched.ShowTime)
 		if !ok {
 			return
 		}
@@ -130,6 +130,8 @@ func (m *Machine) applyEffects() {
 			k.ReturnFromFunction(task, e.Result)
 		case e.Kind == sched.Expire:
 			k.ExpireWait(task)
+		case e.Kind == sched.Detach:
+			k.DetachWait(task)
 		case e.Kind == sched.Interrupt:
 			k.InterruptWait(task)
 		case e.Kind == sched.Deliver:

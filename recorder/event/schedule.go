@@ -46,6 +46,8 @@ func (s *Schedule) Describe(position int) string {
 		return "the thread's start"
 	case SignalPart:
 		return fmt.Sprintf("signal %d", o.Number)
+	case ResumePart:
+		return "the next wait in " + o.Op.String()
 	}
 	name := o.Op.String()
 	if o.Part == EndPart {
@@ -121,14 +123,20 @@ const (
 	StartPart
 	// SignalPart is the delivery of a signal.
 	SignalPart
+	// ResumePart is the part of an operation on a condition from the end of a wait in the kernel to the next
+	// one: it waits for the mutex, say. Its Result is that of the futex call that ended.
+	ResumePart
 )
 
-var partNames = [...]string{"whole", "call", "begin", "end", "start", "signal"}
+var partNames = [...]string{"whole", "call", "begin", "end", "start", "signal", "resume"}
 
 // Parts lists the parts' names, in the order of their numbers.
 func Parts() []string { return partNames[:] }
 
 func (p Part) String() string { return partNames[p] }
+
+// EndsWait reports whether a part begins with the end of a wait in the kernel.
+func (p Part) EndsWait() bool { return p == EndPart || p == ResumePart }
 
 // Operation is an operation, or a part of one, that has a position of its own.
 type Operation struct {

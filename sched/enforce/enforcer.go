@@ -162,7 +162,10 @@ type threadProgress struct {
 	blocked bool // in the kernel
 	waits   bool // within an operation whose end has not had its turn
 	handles bool // it was woken for a signal, and continues in the handler
-	helped  int  // the position of the operation that it last ran for
+	// entered is the call of an operation that the thread has reached, too, while it is held at the end of another:
+	// one that it has left without returning, such as a wait that was canceled.
+	entered *event.Sync
+	helped  int // the position of the operation that it last ran for
 	// total is the number of instructions that the thread had retired when the controller was last
 	// asked about it, and base the number after its last operation. actions is the number of its
 	// actions that are done.
@@ -297,6 +300,7 @@ func (e *Enforcer) resolveThread(v *sched.SyncPoint) (int, bool) {
 	if t.id != v.Thread {
 		e.numbers.Delete(t.id)
 		t.id, t.gone = v.Thread, false
+		t.total, t.base = 0, 0 // execve(2) may have given it another id, with new counts
 		e.numbers.Put(v.Thread, n)
 	}
 	return n, true

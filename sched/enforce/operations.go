@@ -60,6 +60,11 @@ func (e *Enforcer) enterOperation(g *sched.Gate, n int, v *sched.SyncPoint) bool
 	if follow.Transparent(v.Sync.Op) {
 		return true
 	}
+	if t := &e.threads[n]; t.held && t.place == sched.AtReturn && t.waiting == forTurn {
+		call := *v.Sync
+		t.entered = &call
+		return false
+	}
 	position, o := e.nextOperation(n)
 	if v.Sync.Op == event.OpAllocate {
 		return e.enterAllocation(g, n, position, o)
@@ -116,7 +121,7 @@ func (e *Enforcer) returnFromOperation(g *sched.Gate, n int, v *sched.SyncPoint)
 	if v.Sync.Op == event.OpAllocate && (!e.isActing(n) || o.Op != event.OpAllocate) {
 		return true
 	}
-	if o != nil && o.Part == event.BeginPart && e.isActing(n) {
+	for o != nil && (o.Part == event.BeginPart || o.Part == event.ResumePart) && e.isActing(n) {
 		e.completeOperation(g, n) // it did not wait
 		position, o = e.nextOperation(n)
 	}
@@ -141,7 +146,7 @@ func (e *Enforcer) continueAfterWait(g *sched.Gate, n int, v *sched.SyncPoint) b
 	t := &e.threads[n]
 	t.blocked = false
 	position, o := e.nextOperation(n)
-	t.waits = (o == nil || o.Part == event.EndPart) && v.InOperation && !e.isActing(n)
+	t.waits = (o == nil || o.Part.EndsWait()) && v.InOperation && !e.isActing(n)
 	if t.handles {
 		t.handles, t.waits = false, false
 		return true
@@ -156,7 +161,7 @@ func (e *Enforcer) continueAfterWait(g *sched.Gate, n int, v *sched.SyncPoint) b
 		return false
 	case o == nil && v.InOperation:
 		return e.holdBeyondEnd(g, n, sched.AtWake)
-	case o == nil || o.Part != event.EndPart || !v.InOperation || e.isActing(n):
+	case o == nil || !o.Part.EndsWait() || !v.InOperation || e.isActing(n):
 		return true
 	}
 	return e.requestTurn(g, n, sched.AtWake, position)
@@ -293,26 +298,62 @@ func (e *Enforcer) advanceTurn(g *sched.Gate) {
 	switch {
 	case t.gone:
 		e.leaveSchedule(g, "thread %s has ended before %s at position %d", e.plan.s.Threads[n], e.plan.s.Describe(e.next), e.next)
+	case t.held && t.waiting == forTurn && position == e.next && e.constraintsHold(e.next) && t.entered != nil:
+		e.advanceToCall(g, n)
 	case t.held && t.waiting == forTurn && position == e.next && e.constraintsHold(e.next):
 		t.held = false
 		g.Release(t.id, e.wakeUpDelay()+e.remainingSleep(n))
 		e.beginOperation(g, n)
 	case t.blocked && isInterruption(o) && position == e.next && e.constraintsHold(e.next):
 		e.beginOperation(g, n)
-	case t.blocked && o.Part == event.EndPart && position == e.next && e.constraintsHold(e.next):
+	case t.blocked && o.Part.EndsWait() && position == e.next && e.constraintsHold(e.next):
 		// It has not been woken, or waits for a deadline.
 		e.acting = true
-		e.endKernelWait(g, n, o)
+		e.endKernelWait(g, n)
+	}
+}
+
+// advanceToCall ends an operation that a thread has left for the call of another one, where it waits for its turn again.
+func (e *Enforcer) advanceToCall(g *sched.Gate, n int) {
+	t := &e.threads[n]
+	call := t.entered
+	t.held, t.entered = false, nil
+	e.completeOperation(g, n)
+	if e.left == "" && e.enterOperation(g, n, &sched.SyncPoint{Kind: sched.AtEnter, Thread: t.id, Sync: call}) {
+		g.Release(t.id, e.wakeUpDelay())
 	}
 }
 
 // endKernelWait ends the wait of a thread in the kernel as the recorded run's ended.
-func (e *Enforcer) endKernelWait(g *sched.Gate, n int, o *event.Operation) {
+func (e *Enforcer) endKernelWait(g *sched.Gate, n int) {
 	kind := sched.Rouse
-	if follow.TimedOut(o) {
+	if e.waitTimesOut(n) {
 		kind = sched.Expire
 	}
 	g.Affect(sched.Effect{Kind: kind, Thread: e.threads[n].id})
+}
+
+// waitTimesOut reports whether the wait in the kernel that a thread is in, or comes to, was ended by its deadline in
+// the recorded run: the last wait of an operation that timed out, unless an earlier one did.
+func (e *Enforcer) waitTimesOut(n int) bool {
+	t, own := &e.threads[n], e.plan.own[n]
+	if t.done >= len(own) {
+		return false
+	}
+	o := &e.plan.s.Operations[own[t.done]]
+	if o.Part == event.ResumePart {
+		return o.Result != 0
+	}
+	for i := t.done - 1; o.Part == event.EndPart && i >= 0; i-- {
+		before := &e.plan.s.Operations[own[i]]
+		if before.Part == event.BeginPart {
+			break
+		}
+		if before.Part == event.ResumePart && before.Result != 0 {
+			return false
+		}
+	}
+	return follow.TimedOut(o)
 }
 
 // Clock returns the time that clocks show to a thread: the recorded time of the operation that it
@@ -363,14 +404,22 @@ func (e *Enforcer) Blocked(g *sched.Gate, id arch.ThreadID, _ bool) {
 	if e.helper == n {
 		e.releaseHelper(g)
 	}
-	if !e.isActing(n) {
-		return
+	if e.isActing(n) {
+		e.blockActor(g, n)
 	}
+	if _, o := e.nextOperation(n); e.left == "" && o != nil && o.Part.EndsWait() && e.waitTimesOut(n) {
+		g.Affect(sched.Effect{Kind: sched.Detach, Thread: id}) // others' wake-ups are not for it
+	}
+	e.advanceTurn(g)
+}
+
+// blockActor handles the thread whose operation is under way, and which waits in the kernel.
+func (e *Enforcer) blockActor(g *sched.Gate, n int) {
 	switch o := &e.plan.s.Operations[e.next]; {
-	case o.Part == event.BeginPart, o.Part == event.SystemCall && Forks(o.Number):
+	case o.Part == event.BeginPart, o.Part == event.ResumePart, o.Part == event.SystemCall && Forks(o.Number):
 		e.completeOperation(g, n)
-	case follow.TimedOut(o):
-		e.endKernelWait(g, n, o)
+	case e.waitTimesOut(n):
+		e.endKernelWait(g, n)
 	case o.Part == event.WholePart && e.helper < 0:
 		e.releaseHelper(g)
 	}
@@ -413,7 +462,7 @@ func (e *Enforcer) nextHelper() int {
 		t := &e.threads[n]
 		position, o := e.nextOperation(n)
 		switch {
-		case !t.waits || t.helped == e.next || t.held && t.place != sched.AtWake || o != nil && o.Part != event.EndPart:
+		case !t.waits || t.helped == e.next || t.held && t.place != sched.AtWake || o != nil && !o.Part.EndsWait():
 			continue
 		case o == nil:
 			position = len(e.plan.s.Operations)
