@@ -6,6 +6,9 @@ import (
 	"strings"
 )
 
+// StdinPath takes the place of the path of standard input among the files that a run has read.
+const StdinPath = "-"
+
 // StoredFile is a regular file of the host as a run has read it.
 type StoredFile struct {
 	Path                  string // on the host
@@ -16,8 +19,14 @@ type StoredFile struct {
 }
 
 // EachRead calls f with the files of the host that were read, sorted by path and without their bytes, with their sizes,
-// and a function that reads bytes as the guest has read them. It ends when f returns false.
+// and a function that reads bytes as the guest has read them. It ends when f returns false. Standard input from a regular
+// file that the guest has read comes first, all of it, with the path StdinPath.
 func (fs *FS) EachRead(f func(file StoredFile, size int64, read func(p []byte, off int64) bool) bool) {
+	if in := fs.host.stdin; in != nil && in.file != nil && in.used {
+		if !f(StoredFile{Path: StdinPath}, in.size, func(p []byte, off int64) bool { return in.ReadAt(p, off) == 0 }) {
+			return
+		}
+	}
 	var list []*lower
 	for n := range fs.touched {
 		if n.read {
