@@ -77,9 +77,6 @@ func Find(r *trace.Reader, list []vfs.Input, stdin string) (found Inputs, missin
 			wanted[in.Path] = in.SHA256
 		}
 	}
-	if len(wanted) == 0 {
-		return Inputs{}, "", nil
-	}
 	if err := found.load(r, wanted); err != nil {
 		return Inputs{}, "", err
 	}
@@ -122,7 +119,11 @@ func (f *Inputs) load(r *trace.Reader, wanted map[string]string) error {
 		if err != nil {
 			return err
 		}
-		if wanted[e.Name] == "" {
+		isFolder := e.Mode&unix.S_IFMT == unix.S_IFDIR
+		if !isFolder && len(wanted) == 0 {
+			break // folders come first
+		}
+		if !isFolder && wanted[e.Name] == "" {
 			continue
 		}
 		if now.Path != e.Name {
@@ -133,6 +134,10 @@ func (f *Inputs) load(r *trace.Reader, wanted map[string]string) error {
 		}
 		now.Data = append(now.Data, e.Data...)
 		if uint64(len(now.Data)) != e.Size {
+			continue
+		}
+		if isFolder {
+			f.Files = append(f.Files, now)
 			continue
 		}
 		if sum := sha256.Sum256(now.Data); hex.EncodeToString(sum[:]) == wanted[e.Name] {
