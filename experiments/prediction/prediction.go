@@ -110,7 +110,7 @@ func ReportRecorded(ctx context.Context, path, name string, o racereport.Options
 	}
 	live := racereport.NewLive(name, o)
 	defer live.Close()
-	if err := accesses.Repeat(ctx, path, live, func(recorded *machine.Replay, r *machine.Record) {
+	if err := accesses.Repeat(ctx, path, live, func(r *machine.Record) {
 		r.PT, r.Inputs = nil, false
 		sync := machine.SyncRecord{}
 		if r.Sync != nil {
@@ -119,9 +119,6 @@ func ReportRecorded(ctx context.Context, path, name string, o racereport.Options
 		sync.Heap, r.Sync = true, &sync
 		if sync.Atomics {
 			live.SeparateAtomics()
-		}
-		if recorded.Cut() {
-			live.NoteCut()
 		}
 	}); err != nil {
 		return nil, err

@@ -36,9 +36,6 @@ func (x *Live) SeparateAtomics() {
 	x.follower.SeparateAtomics()
 }
 
-// NoteCut says that the run ends before that of the program, as its recording did.
-func (x *Live) NoteCut() { x.counts.Cut = true }
-
 // SharedInSnapshot marks that copies of a machine's state share it.
 func (x *Live) SharedInSnapshot() {}
 
