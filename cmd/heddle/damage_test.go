@@ -109,7 +109,7 @@ func TestDamagedTraces(t *testing.T) {
 		t.Fatalf("status %d: %s", status, problems.String())
 	}
 	full := filepath.Join(dir, "full.trace")
-	if status, _, said := reading(t, []string{"replay", "-q", "-o", full, "--all", "T"}, whole, ""); status != 134 {
+	if status, _, said := reading(t, []string{"replay", "-q", "-o", full, "--all", "--memory=stored", "T"}, whole, ""); status != 134 {
 		t.Fatalf("status %d: %s", status, said)
 	}
 	content, err := os.ReadFile(full)

@@ -65,7 +65,7 @@ func (a *app) predictProgram(ctx context.Context, flags *pflag.FlagSet, f racesF
 	defer os.RemoveAll(folder)
 	path := filepath.Join(folder, "run.trace")
 	run.quiet = true // the trace is not kept
-	result, err := a.record(ctx, flags, run, recordFlags{output: path, sync: true, heap: true, inputs: true, memory: memoryStored, serial: true}, args)
+	result, err := a.record(ctx, flags, run, recordFlags{output: path, sync: true, heap: true, inputs: true, memory: memoryReplay, serial: true}, args)
 	if err != nil || !ended(result) {
 		return err
 	}

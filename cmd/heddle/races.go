@@ -11,6 +11,7 @@ import (
 	"github.com/heddle-dmt/heddle/analyses/races"
 	racereport "github.com/heddle-dmt/heddle/analyses/races/report"
 	"github.com/heddle-dmt/heddle/cmd/heddle/command"
+	"github.com/heddle-dmt/heddle/experiments/prediction"
 	"github.com/heddle-dmt/heddle/internal/cli"
 	"github.com/heddle-dmt/heddle/recorder/trace"
 )
@@ -156,12 +157,18 @@ func (a *app) racesOfTrace(ctx context.Context, f racesFlags, path string) error
 	if err != nil {
 		return err
 	}
-	if !missing {
-		return a.output().ExportTo(f.output, func(out io.Writer) error { return a.races(out, f, path, path) })
-	}
 	o, err := f.options()
 	if err != nil {
 		return err
+	}
+	if !missing {
+		return a.output().ExportTo(f.output, func(out io.Writer) error {
+			found, err := prediction.ReportRecorded(ctx, path, path, o)
+			if err != nil {
+				return err
+			}
+			return a.writeRaces(out, f, found)
+		})
 	}
 	a.say("%s has no memory accesses: the run is replayed to record them", path)
 	live := racereport.NewLive(path, o)
@@ -170,21 +177,6 @@ func (a *app) racesOfTrace(ctx context.Context, f racesFlags, path string) error
 		return err
 	}
 	return a.reportLive(f, live)
-}
-
-// races writes the report of a trace, which has a name for people.
-func (a *app) races(out io.Writer, f racesFlags, path, name string) error {
-	o, err := f.options()
-	if err != nil {
-		return err
-	}
-	return command.WithTrace(path, func(r *trace.Reader) error {
-		found, err := racereport.Make(name, r, o)
-		if err != nil {
-			return err
-		}
-		return a.writeRaces(out, f, found)
-	})
 }
 
 func (a *app) writeRaces(out io.Writer, f racesFlags, found *racereport.Report) error {

@@ -40,7 +40,7 @@ type recordFlags struct {
 	ptTSC, ptCYC     bool
 	ptRetCompression bool
 	files            bool
-	memory           string // "", memoryStored or memoryReplay
+	memory           string // "", memoryStored or memoryReplay, which is what --races and --all alone have
 	from, to         string // places of the run
 	serial           bool   // operations one at a time, for a schedule
 	memoryThreads    []int32
@@ -75,12 +75,12 @@ func (f *recordFlags) define(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.ptRetCompression, "pt-ret-compression", true, "write a bit instead of an address for a return to its call")
 	flags.BoolVar(&f.ptTSC, "pt-tsc", true, "write virtual time at each PSB and each start of tracing")
 	flags.Uint64Var(&f.ptMTC, "pt-mtc", 0, "`TICKS` of the crystal clock from one MTC packet to the next, a power of two; 0: none")
-	flags.StringVar(&f.memory, "memory", "", "record every load and store, with values: `stored` in the trace, or replay: whoever reads them repeats the run")
-	flags.Lookup("memory").NoOptDefVal = memoryStored
+	flags.StringVar(&f.memory, "memory", "", "record every load and store, with values: `replay`: the trace has what repeats the run, and whoever reads them repeats it, or stored: the trace has them")
+	flags.Lookup("memory").NoOptDefVal = memoryReplay
 	flags.Int32SliceVar(&f.memoryThreads, "memory-thread", nil, "with --memory, only those of the threads `IDS`")
 	flags.StringSliceVar(&f.memoryData, "memory-data", nil, "with --memory, only those of the addresses `FROM-TO`, TO excluded")
 	flags.StringSliceVar(&f.memoryCode, "memory-code", nil, "with --memory, only those by instructions at `FROM-TO`, TO excluded")
-	flags.BoolVar(&f.files, "files", false, "store the files that the run reads, for replays when they have changed; --memory=replay does, too")
+	flags.BoolVar(&f.files, "files", false, "store the files that the run reads, for replays when they have changed; --memory does, too, unless it is stored")
 	addStretchFlags(flags, &f.from, &f.to)
 	flags.BoolVar(&f.ptCYC, "pt-cyc", false, "write CYC packets: the cycles before each packet")
 }
@@ -121,10 +121,10 @@ func (f *recordFlags) recording(to io.Writer) (*machine.Record, error) {
 }
 
 func (f *recordFlags) memoryConfig() (*recorder.MemoryConfig, error) {
-	c := &recorder.MemoryConfig{Repeated: f.memory == memoryReplay}
-	if f.memory != "" && f.memory != memoryStored && !c.Repeated {
-		return nil, command.ErrFlag.New("memory", quote(f.memory), memoryStored+", "+memoryReplay)
+	if f.memory != "" && f.memory != memoryStored && f.memory != memoryReplay {
+		return nil, command.ErrFlag.New("memory", quote(f.memory), memoryReplay+", "+memoryStored)
 	}
+	c := &recorder.MemoryConfig{Repeated: f.memory != memoryStored && f.listener == nil}
 	for _, t := range f.memoryThreads {
 		c.Threads = append(c.Threads, arch.ThreadID(t))
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/heddle-dmt/heddle/cmd/heddle/command"
 	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/internal/machine"
+	"github.com/heddle-dmt/heddle/internal/machine/accesses"
 	"github.com/heddle-dmt/heddle/recorder/trace"
 )
 
@@ -20,12 +21,13 @@ var errNotRepeated = errs.Define("analysis-replay-failed",
 	"An analysis of a trace without the events that it needs replays the run and records them. The replay was interrupted, or it was not the recorded run.",
 	"Record the run with these events: with heddle record --races for races, with heddle record --pt for reproduce.")
 
-// lacks reports whether the events of a kind were not recorded in a trace, although its run can be replayed.
+// lacks reports whether the events of a kind were not recorded in a trace, although its run can be replayed. Accesses to
+// memory that are those of a replay were.
 func lacks(path string, kind trace.Kind) (bool, error) {
 	missing := false
 	err := command.WithTrace(path, func(r *trace.Reader) error {
 		recorded, err := r.Recorded(kind)
-		missing = !recorded && r.Has(trace.Decisions)
+		missing = !recorded && r.Has(trace.Decisions) && (kind != trace.Memory || !accesses.AreRepeated(r))
 		return err
 	})
 	return missing, err

@@ -168,7 +168,7 @@ that overlap, as they may in heddle record, do not show which took effect first.
 		RunE: func(c *cobra.Command, args []string) error {
 			rec.sync, rec.heap, rec.inputs, rec.serial = true, true, true, true
 			if !syncOnly {
-				rec.memory = memoryStored
+				rec.memory = memoryReplay
 			}
 			_, err := a.record(c.Context(), c.Flags(), f, rec, args)
 			return err

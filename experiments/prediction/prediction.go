@@ -20,7 +20,6 @@ import (
 	"github.com/heddle-dmt/heddle/internal/shellword"
 	"github.com/heddle-dmt/heddle/recorder"
 	"github.com/heddle-dmt/heddle/recorder/event"
-	"github.com/heddle-dmt/heddle/recorder/memtrace"
 	"github.com/heddle-dmt/heddle/recorder/trace"
 	"github.com/heddle-dmt/heddle/sched/dmt"
 	"github.com/heddle-dmt/heddle/sched/enforce"
@@ -77,7 +76,7 @@ func Predict(ctx context.Context, path, name string, o Options) (*racereport.Rep
 	}
 	limit := o.Report.Limit
 	o.Report.Limit = 0
-	report, err := reportRecorded(ctx, path, name, o.Report)
+	report, err := ReportRecorded(ctx, path, name, o.Report)
 	if err != nil {
 		return nil, err
 	}
@@ -98,17 +97,33 @@ func Predict(ctx context.Context, path, name string, o Options) (*racereport.Rep
 	return report, nil
 }
 
-// reportRecorded reports the races of the recorded run itself.
-func reportRecorded(ctx context.Context, path, name string, o racereport.Options) (*racereport.Report, error) {
+// ReportRecorded reports the races of a recorded run itself, which has a name for people. If its accesses are those of a
+// replay, this takes place meanwhile, with the operations and calls of allocators that the detector needs.
+func ReportRecorded(ctx context.Context, path, name string, o racereport.Options) (*racereport.Report, error) {
 	r, err := trace.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer r.Close()
-	if accesses.AreRepeated(r) {
-		o.Accesses = accesses.Read(ctx, path, r, memtrace.Select{})
+	if !accesses.AreRepeated(r) {
+		return racereport.Make(name, r, o)
 	}
-	return racereport.Make(name, r, o)
+	live := racereport.NewLive(name, o)
+	defer live.Close()
+	if err := accesses.Repeat(ctx, path, live, func(r *machine.Record) {
+		r.PT, r.Inputs = nil, false
+		sync := machine.SyncRecord{}
+		if r.Sync != nil {
+			sync = *r.Sync
+		}
+		sync.Heap, r.Sync = true, &sync
+		if sync.Atomics {
+			live.SeparateAtomics()
+		}
+	}); err != nil {
+		return nil, err
+	}
+	return live.Report()
 }
 
 // pair is two instructions, the lower address first.
@@ -146,7 +161,7 @@ func (p *prediction) predict(ctx context.Context) error {
 		Omitted: found.Omitted, Unfinished: found.Unfinished,
 	}
 	if len(found.Races) > 0 {
-		own, err := reportRecorded(ctx, p.path, "", p.everyRace())
+		own, err := ReportRecorded(ctx, p.path, "", p.everyRace())
 		if err != nil {
 			return err
 		}

@@ -43,8 +43,8 @@ type Config struct {
 	// Hidden are paths of the host that the guest does not see, whether they exist
 	// or not: files that the run itself writes.
 	Hidden []string
-	// Stored are files that take the place of those of the host, which may be others or missing. The folders that they
-	// are in must exist.
+	// Stored are files that take the place of those of the host, which may be others or missing, and folders whose names and
+	// attributes do. The folders must exist, too.
 	Stored []StoredFile
 	// Home is made as an empty folder unless it is visible otherwise.
 	Home string

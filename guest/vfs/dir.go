@@ -88,6 +88,9 @@ func (fs *FS) loadLower(dir *Dentry) unix.Errno {
 			fs.addLower(dir, name, n)
 		}
 	}
+	if !i.lower.synthetic {
+		fs.touched[i.lower] = true
+	}
 	i.dir.loaded, i.dir.sorted = true, nil
 	return 0
 }

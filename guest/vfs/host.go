@@ -44,8 +44,9 @@ type Host struct {
 	dirs    handleCache
 	files   handleCache
 	roots   []*lower
-	hidden  map[string][]string // by the last name: folders in which the name is invisible to guests
-	stored  map[string]*lower   // by path: files that take the place of the host's
+	hidden  map[string][]string      // by the last name: folders in which the name is invisible to guests
+	stored  map[string]*lower        // by path: files that take the place of the host's
+	folders map[string]*storedFolder // by path: folders as they were
 	stdin   *StdinData
 	keep    int64 // bytes of files that may still be kept
 	failed  error // of the first file that changed under the run or could not be read
@@ -100,6 +101,7 @@ func (h *Host) openTop(path string) (*lower, error) {
 		return nil, &os.PathError{Op: "stat", Path: path, Err: err}
 	}
 	n := &lower{host: h, name: path, fd: fd, attr: h.visibleAttr(&st)}
+	h.restore(n, nil)
 	h.roots = append(h.roots, n)
 	return n, nil
 }

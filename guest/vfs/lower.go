@@ -2,6 +2,7 @@ package vfs
 
 import (
 	"io"
+	"maps"
 	"slices"
 
 	"golang.org/x/sys/unix"
@@ -96,19 +97,29 @@ func (n *lower) findChildLocked(name string) (*lower, unix.Errno) {
 	if c := n.host.storedFile(n, name); c != nil {
 		return c, 0
 	}
+	folder := n.host.storedFolder(n)
+	had := false
+	if folder != nil {
+		if _, had = folder.children[name]; !had {
+			return nil, 0
+		}
+	}
 	dir, errno := n.host.folderHandle(n)
 	if errno != 0 {
 		return nil, errno
 	}
+	c := &lower{host: n.host, parent: n, name: name}
 	var st unix.Stat_t
-	switch err := unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW); err {
-	case nil:
-	case unix.ENOENT:
+	switch err := unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW); {
+	case err == nil:
+		c.attr = n.host.visibleAttr(&st)
+	case err == unix.ENOENT && had:
+	case err == unix.ENOENT:
 		return nil, 0
 	default:
 		return nil, errnoOf(err)
 	}
-	c := &lower{host: n.host, parent: n, name: name, attr: n.host.visibleAttr(&st)}
+	n.host.restore(c, folder)
 	if n.children == nil {
 		n.children = map[string]*lower{}
 	}
@@ -124,7 +135,9 @@ func (n *lower) listNames() ([]string, unix.Errno) {
 		return n.names, 0
 	}
 	var names []string
-	if !n.synthetic {
+	if folder := n.host.storedFolder(n); folder != nil {
+		names = slices.Collect(maps.Keys(folder.children))
+	} else if !n.synthetic {
 		var errno unix.Errno
 		if names, errno = n.host.folderNames(n); errno != 0 {
 			return nil, errno

@@ -48,7 +48,9 @@ func New(cfg Config) (*FS, error) {
 	for _, path := range cfg.Hidden {
 		fs.host.hidePath(path)
 	}
-	fs.host.store(cfg.Stored)
+	if err := fs.host.store(cfg.Stored); err != nil {
+		return nil, err
+	}
 	b := lowerBuilder{fs: fs, cfg: &cfg}
 	if err := b.buildTree(); err != nil {
 		_ = fs.host.Close()

@@ -120,10 +120,10 @@ func (s *StdinData) manifestInput() (Input, bool, error) {
 	case !s.used:
 		return Input{}, false, nil
 	case s.file != nil:
-		return Input{"-", s.contents.hash()}, true, nil
+		return Input{StdinPath, s.contents.hash()}, true, nil
 	}
 	sum := sha256.Sum256(s.have)
-	return Input{"-", hex.EncodeToString(sum[:])}, true, nil
+	return Input{StdinPath, hex.EncodeToString(sum[:])}, true, nil
 }
 
 // ReadAt is the source of a regular file's object. The first call reads the whole file

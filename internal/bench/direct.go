@@ -122,12 +122,12 @@ func loggedAccesses(kind, title string, target float64) func(*setting) (result, 
 }
 
 func directMemoryTrace(s *setting) (result, error) {
-	return s.againstPlain("with every access recorded to disk, stored (--memory)", 3, "record", "--memory", "-o", s.trace())
+	return s.againstPlain("with every access recorded to disk, stored (--memory=stored)", 3, "record", "--memory=stored", "-o", s.trace())
 }
 
 func directMemoryReplay(s *setting) (result, error) {
-	return s.againstPlain("with every access recorded to disk, for a replay when it is read (--memory=replay)", 3,
-		"record", "--memory=replay", "-o", s.trace())
+	return s.againstPlain("with every access recorded to disk, for a replay when it is read (--memory)", 3,
+		"record", "--memory", "-o", s.trace())
 }
 
 func directTSO(s *setting) (result, error) {

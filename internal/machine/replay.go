@@ -39,8 +39,8 @@ var (
 
 	errInputChanged = errs.Define("replay-input-changed",
 		"the trace {file} cannot be replayed: {input} is not what it was when the run was recorded",
-		"The program, a library or another file that the run read was changed, replaced or removed since. Its SHA-256 is not the one in the trace.",
-		"Put the file back as it was, or record the run again: heddle record --files keeps the files in the trace.")
+		"The program, a library or another file that the run read, or its folder, was changed, replaced or removed since. The SHA-256 of the file is not the one in the trace.",
+		"Put the file or folder back as it was, or record the run again: heddle record --files keeps the files in the trace, but not their folders.")
 
 	errReplayLevel = errs.Define("trace-needs-newer-processor",
 		"the trace {file} cannot be replayed here: its run has a processor of level {level}, whose instructions this host's processor lacks",
@@ -196,7 +196,7 @@ type Replay struct {
 	summary  *summary // nil if the recording was cut
 	faults   []StreamFault
 	stdin    *os.File
-	stored   []vfs.StoredFile // in place of files of the host that are others now
+	inputs   inputfiles.Inputs // in place of files of the host that are others now
 }
 
 // OpenReplay opens a trace for a replay. It fails if the program or any other file that the
@@ -332,16 +332,14 @@ func (r *Replay) checkInputs() error {
 	}
 	var list []vfs.Input
 	for _, in := range r.summary.Result.Inputs {
-		if in.Path == "-" {
-			if r.manifest.Stdin.Kind != "file" {
-				continue
-			}
-			in.Path = string(r.manifest.Stdin.Path)
-		}
 		list = append(list, vfs.Input(in))
 	}
-	stored, missing, err := inputfiles.Find(r.trace, list)
-	switch r.stored = stored; {
+	stdin := ""
+	if r.manifest.Stdin.Kind == "file" {
+		stdin = string(r.manifest.Stdin.Path)
+	}
+	found, missing, err := inputfiles.Find(r.trace, list, stdin)
+	switch r.inputs = found; {
 	case missing != "" && err != nil:
 		return errInputChanged.Wrap(err, r.path, missing)
 	case missing != "":
@@ -370,14 +368,11 @@ func (r *Replay) Config() (Config, error) {
 	case "stream":
 		c.Stdin = r.trace.Bytes(trace.Key{Kind: trace.Stdin})
 	case "file":
-		fd, err := unix.Open(string(in.Path), unix.O_RDONLY|unix.O_CLOEXEC, 0)
-		if err == nil {
-			_, err = unix.Seek(fd, in.Offset, io.SeekStart)
-		}
+		file, err := r.inputs.OpenStdin(string(in.Path), string(in.Name), in.Offset)
 		if err != nil {
 			return c, errInputChanged.Wrap(err, r.path, in.Path)
 		}
-		r.stdin = os.NewFile(uintptr(fd), string(in.Name))
+		r.stdin = file
 		c.Stdin = r.stdin
 	}
 	return c, nil

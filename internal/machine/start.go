@@ -59,7 +59,7 @@ func (m *Machine) mountFiles() (*vfs.FS, error) {
 		Memory: kmem.New(c.MaxMemory),
 	}
 	if c.Replay != nil {
-		cfg.Stored = c.Replay.stored
+		cfg.Stored = c.Replay.inputs.Files
 	}
 	if c.RootFS == "" {
 		cfg.Paths = vfs.DefaultPaths(c.Args[0], c.Dir)

@@ -3,7 +3,6 @@ package report
 import (
 	"cmp"
 	"encoding/json"
-	"iter"
 	"slices"
 
 	"github.com/heddle-dmt/heddle/analyses/races"
@@ -58,8 +57,6 @@ type Options struct {
 	Verbose bool
 	// Limit is how many races are described, 0: all. The others count.
 	Limit int
-	// Accesses are those of stream.Options.
-	Accesses iter.Seq2[*event.Memory, error]
 }
 
 // Range is addresses from Start on, without End.
@@ -283,7 +280,7 @@ func newMaker(name string, o Options) *maker {
 }
 
 func (m *maker) streamOptions() stream.Options {
-	o := stream.Options{Order: m.o.Order, Values: m.o.Benign != Keep, Words: m.o.Words.atomics(), Repeats: m.o.Repeats, Accesses: m.o.Accesses, Race: m.found}
+	o := stream.Options{Order: m.o.Order, Values: m.o.Benign != Keep, Words: m.o.Words.atomics(), Repeats: m.o.Repeats, Race: m.found}
 	if m.o.Order != races.HappensBefore {
 		return o
 	}

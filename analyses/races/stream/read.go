@@ -30,9 +30,6 @@ func New(r *trace.Reader, o Options) (*Reader, error) {
 		kind    trace.Kind
 		missing *errs.Kind
 	}{{trace.Memory, errNoMemory}, {trace.Sync, errNoSync}} {
-		if needed.kind == trace.Memory && o.Accesses != nil {
-			continue
-		}
 		if recorded, err := r.Recorded(needed.kind); err != nil {
 			return nil, errLost.Wrap(err)
 		} else if !recorded {
@@ -107,9 +104,6 @@ func (x *Reader) ReadAll() error {
 
 // readAccesses reads the accesses, and the events before them.
 func (x *Reader) readAccesses(q *eventQueues) error {
-	if x.options.Accesses != nil {
-		return x.readRun(q)
-	}
 	d := memtrace.NewDecoder()
 	for record, err := range x.trace.Records(memtrace.Key, trace.Where{}) {
 		if err == nil {
@@ -136,20 +130,6 @@ func damageError(err error) error {
 
 // errEnd ends a trace that is cut.
 var errEnd = errors.New("the end of what is looked at")
-
-// readRun is readAccesses with Options.Accesses.
-func (x *Reader) readRun(q *eventQueues) error {
-	x.beginBlock()
-	for m, err := range x.options.Accesses {
-		if err == nil {
-			err = x.add(m, q)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return x.followBatch()
-}
 
 func (x *Reader) beginBlock() { x.seq, x.thread = ^uint64(0), arch.NoThread }
 

@@ -1,8 +1,6 @@
 package stream
 
 import (
-	"iter"
-
 	"github.com/heddle-dmt/heddle/analyses/races"
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/emu/memlog"
@@ -39,10 +37,7 @@ var (
 
 // Options say how a trace is gone through.
 type Options struct {
-	// Accesses, unless nil, are the accesses to memory in place of the trace's (package
-	// internal/machine/accesses).
-	Accesses iter.Seq2[*event.Memory, error]
-	Order    races.Order
+	Order races.Order
 	// Values follows the content of memory, so that benign races are recognized.
 	Values bool
 	// Operation reports whether an event of the stream of synchronization operations is an

@@ -18,8 +18,8 @@ import (
 )
 
 var errRepeat = errs.Define("accesses-of-another-run",
-	"the replay that makes the accesses of {file} again is not the whole recorded run: {why}",
-	"The trace has what repeats the run, and the accesses to memory are those of a replay. It ended otherwise than the recorded run.",
+	"the accesses of {file} cannot be read: {why}",
+	"The trace has what repeats the run, and the accesses to memory are those of a replay. This replay was not the recorded run, or ended before it.",
 	"Restore the folders and symbolic links that the run used, use the heddle that recorded it, or record again with heddle record --memory=stored.")
 
 // Are reports whether the accesses of a trace were recorded: they are in it, or those of a replay.
@@ -50,11 +50,19 @@ func Read(ctx context.Context, path string, r *trace.Reader, s memtrace.Select) 
 
 // repeat repeats a recorded run with the recordings that number its events, and with its accesses.
 func repeat(ctx context.Context, path string, l trace.Listener) error {
+	return Repeat(ctx, path, l, func(*machine.Record) {})
+}
+
+// Repeat repeats the recorded run of a trace whose accesses are those of a replay, and passes its events and accesses to a
+// listener. They are those of the recorded run, numbered as there, unless change, which gets its recordings first,
+// changes what is recorded. A run that is not the whole recorded run is an error, and so is the end of the context.
+func Repeat(ctx context.Context, path string, l trace.Listener, change func(*machine.Record)) error {
 	var recorded *machine.Replay
 	result, err := machine.RepeatTrace(ctx, path, func(c *machine.Config) ([]machine.Option, error) {
 		recorded = c.Replay
 		r := *recorded.Recordings()
-		r.Listener, r.Stretch = l, recorded.Stretch()
+		r.Listener, r.Stretch, r.Files = l, recorded.Stretch(), false
+		change(&r)
 		c.Record = &r
 		return nil, nil
 	})

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -248,5 +249,65 @@ func TestFilesOfTheTraceTakeThePlaceOfTheHosts(t *testing.T) {
 				t.Errorf("%v, %+v", err, again)
 			}
 		})
+	}
+}
+
+// Standard input that was a file is in the trace, too, with all its bytes and the position that it had.
+func TestStandardInputOfTheTrace(t *testing.T) {
+	const text, at = "the quick brown fox", 4
+	c, out := machinetest.Config(t, "/bin/cat")
+	path := filepath.Join(t.TempDir(), "in")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	in, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	if _, err := in.Seek(at, io.SeekStart); err != nil {
+		t.Fatal(err)
+	}
+	c.Stdin = in
+	recorded, first := record(t, c, machine.Record{Files: true, Memory: &recorder.MemoryConfig{Repeated: true}})
+	if out.String() != text[at:] {
+		t.Fatalf("%q", out)
+	}
+	want := lines(t, recorded, memtrace.Select{})
+	for _, change := range []func() error{
+		func() error { return os.WriteFile(path, []byte("another"), 0o600) },
+		func() error { return os.Remove(path) },
+	} {
+		if err := change(); err != nil {
+			t.Fatal(err)
+		}
+		compare(t, lines(t, recorded, memtrace.Select{}), want)
+		again, err := machine.RepeatTrace(context.Background(), recorded, nil)
+		if err != nil || again.Digest != first.Digest || again.Message != "" {
+			t.Errorf("%v, %+v", err, again)
+		}
+	}
+}
+
+// A folder that is gone is named, for the files of the trace have no folders.
+func TestFolderThatIsGone(t *testing.T) {
+	c, input := setUp(t)
+	folder := filepath.Join(filepath.Dir(input), "folder")
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	inside := filepath.Join(folder, "input")
+	if err := os.Rename(input, inside); err != nil {
+		t.Fatal(err)
+	}
+	c.Args[len(c.Args)-1] = inside
+	path, _ := record(t, c, machine.Record{Files: true, Memory: &recorder.MemoryConfig{Repeated: true}})
+	if err := os.RemoveAll(folder); err != nil {
+		t.Fatal(err)
+	}
+	_, err := machine.RepeatTrace(context.Background(), path, nil)
+	var e *errs.Error
+	if !errors.As(err, &e) || e.Kind().ID() != "replay-input-changed" || !strings.Contains(err.Error(), ": "+folder+" is not what it was") {
+		t.Error(err)
 	}
 }

@@ -12,6 +12,9 @@ import (
 	"errors"
 	"io"
 	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/heddle-dmt/heddle/guest/vfs"
 	"github.com/heddle-dmt/heddle/recorder/event"
@@ -40,42 +43,87 @@ func Store(w *trace.Writer, at event.Stamp, files *vfs.FS) {
 	})
 }
 
+// Inputs are the files that take the place of those of the host in a replay.
+type Inputs struct {
+	Files []vfs.StoredFile
+	stdin []byte // in place of the host's file of standard input, unless nil
+}
+
 // Find compares files of the host with their hashes, and returns the files that are others or cannot be read as the trace
-// has them. If the trace does not have one, it returns its path, with the error of reading it.
-func Find(r *trace.Reader, list []vfs.Input) (stored []vfs.StoredFile, missing string, err error) {
+// has them. Standard input has the path stdin on the host; if that is empty, it was no file. If the trace does not have a file,
+// Find returns its path, with the error of reading it; if the folder of a stored one is gone, that of the folder.
+func Find(r *trace.Reader, list []vfs.Input, stdin string) (found Inputs, missing string, err error) {
 	wanted := map[string]string{}
+	onHost := func(in vfs.Input) string {
+		if in.Path == vfs.StdinPath {
+			return stdin
+		}
+		return in.Path
+	}
 	for _, in := range list {
-		sum, err := hashFile(in.Path)
+		path := onHost(in)
+		if path == "" {
+			continue
+		}
+		sum, err := hashFile(path)
 		switch {
 		case err == nil && sum == in.SHA256:
 		case !r.Has(trace.Files):
-			return nil, in.Path, err
+			return Inputs{}, path, err
 		default:
+			if folder := filepath.Dir(path); in.Path != vfs.StdinPath && !isFolder(folder) {
+				return Inputs{}, folder, err
+			}
 			wanted[in.Path] = in.SHA256
 		}
 	}
-	if len(wanted) == 0 {
-		return nil, "", nil
-	}
-	if stored, err = load(r, wanted); err != nil {
-		return nil, "", err
+	if err := found.load(r, wanted); err != nil {
+		return Inputs{}, "", err
 	}
 	for _, in := range list {
 		if _, left := wanted[in.Path]; left {
-			return nil, in.Path, nil
+			return Inputs{}, onHost(in), nil
 		}
 	}
-	return stored, "", nil
+	return found, "", nil
+}
+
+// OpenStdin opens standard input that was a file of the host, at the position that it had. The file has a name for people.
+func (f *Inputs) OpenStdin(path, name string, at int64) (*os.File, error) {
+	fd, err := 0, error(nil)
+	if f.stdin == nil {
+		fd, err = unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	} else {
+		fd, err = unix.MemfdCreate(vfs.StdinPath, unix.MFD_CLOEXEC)
+	}
+	if err != nil {
+		return nil, err
+	}
+	file := os.NewFile(uintptr(fd), name)
+	if f.stdin != nil {
+		_, err = file.Write(f.stdin)
+	}
+	if err == nil {
+		_, err = file.Seek(at, io.SeekStart)
+	}
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
 }
 
 // load reads the wanted files, and removes those from the list that have their hashes.
-func load(r *trace.Reader, wanted map[string]string) (list []vfs.StoredFile, err error) {
+func (f *Inputs) load(r *trace.Reader, wanted map[string]string) error {
 	var now vfs.StoredFile
 	for e, err := range trace.Get[event.File](r, trace.Key{Kind: trace.Files}, trace.Where{}) {
 		if err != nil {
-			return nil, err
+			return err
 		}
-		if wanted[e.Name] == "" {
+		isFolder := e.Mode&unix.S_IFMT == unix.S_IFDIR
+		if !isFolder && len(wanted) == 0 {
+			break // folders come first
+		}
+		if !isFolder && wanted[e.Name] == "" {
 			continue
 		}
 		if now.Path != e.Name {
@@ -88,12 +136,25 @@ func load(r *trace.Reader, wanted map[string]string) (list []vfs.StoredFile, err
 		if uint64(len(now.Data)) != e.Size {
 			continue
 		}
+		if isFolder {
+			f.Files = append(f.Files, now)
+			continue
+		}
 		if sum := sha256.Sum256(now.Data); hex.EncodeToString(sum[:]) == wanted[e.Name] {
 			delete(wanted, e.Name)
-			list = append(list, now)
+			if now.Path == vfs.StdinPath {
+				f.stdin = append([]byte{}, now.Data...) // not nil
+			} else {
+				f.Files = append(f.Files, now)
+			}
 		}
 	}
-	return list, nil
+	return nil
+}
+
+func isFolder(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
 }
 
 func hashFile(path string) (string, error) {
