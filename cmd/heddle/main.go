@@ -296,6 +296,7 @@ func (a *app) commands(args []string) (all []*cobra.Command) {
 		{"version", a.versionCommand},
 		{"man", a.manCommand},
 		{job.WorkerCommand, func() *cobra.Command { return a.workerCommand(job.WorkerCommand, job.ServeWorker) }},
+		{sweep.WindowsCommand, func() *cobra.Command { return a.workerCommand(sweep.WindowsCommand, sweep.ServeWindows) }},
 		{sweep.ShortenCommand, func() *cobra.Command { return a.workerCommand(sweep.ShortenCommand, sweep.ServeShortening) }},
 	} {
 		if len(args) > 0 && args[0] == c.name && c.name != "man" {

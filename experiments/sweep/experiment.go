@@ -72,6 +72,8 @@ type Experiment struct {
 	Selection Selection `mapstructure:"table"`
 	// Plots are drawn by heddle experiment plot.
 	Plots []PlotOptions `mapstructure:"plots"`
+	// Windows, if they have a size, are those of all runs.
+	Windows Windows `mapstructure:"windows"`
 	// Failures, when it asks for anything, makes the experiment one about runs
 	// that fail.
 	Failures Failures `mapstructure:"failures"`
@@ -188,7 +190,7 @@ func (x *Experiment) completeFields() error {
 	for i := range x.Values {
 		x.Values[i].completeFields()
 	}
-	return nil
+	return x.Windows.completeFields(dir)
 }
 
 func (p *Program) completeFields(dir string) error {
@@ -231,7 +233,7 @@ const maxRuns = 1_000_000
 
 // checkFields returns the first field that is wrong.
 func (x *Experiment) checkFields() error {
-	checks := []func() error{x.checkScalars, x.checkMachine, x.checkInputs, x.checkPrograms, x.checkScheduling, x.checkGrid, x.checkModels, x.checkFailures, x.checkValues, x.checkSelection, x.checkPlots}
+	checks := []func() error{x.checkScalars, x.checkMachine, x.checkInputs, x.checkPrograms, x.checkScheduling, x.checkGrid, x.checkModels, x.checkWindows, x.checkFailures, x.checkValues, x.checkSelection, x.checkPlots}
 	for _, check := range checks {
 		if err := check(); err != nil {
 			return err

@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) != 2 {
 		os.Exit(m.Run())
 	}
-	serve := map[string]func(io.Reader, io.Writer) error{job.WorkerCommand: job.ServeWorker, ShortenCommand: ServeShortening}[os.Args[1]]
+	serve := map[string]func(io.Reader, io.Writer) error{job.WorkerCommand: job.ServeWorker, ShortenCommand: ServeShortening, WindowsCommand: ServeWindows}[os.Args[1]]
 	if serve == nil {
 		os.Exit(m.Run())
 	}

@@ -54,7 +54,9 @@ func (l *load) config(w way) machine.Config {
 	} else {
 		c.Sched.Jitter = &calm
 	}
-	c.Args, c.Dir, c.Cores = l.server.Args(cores, values), "/tmp", l.server.MachineCores(cores)
+	shared := *l.server
+	shared.ClientCores = 0 // the guest sees the cores of the first run, to which no process can be bound on other machines
+	c.Args, c.Dir, c.Cores = shared.Args(l.Cores, values), "/tmp", cores
 	c.UID, c.GID, c.Requests, c.Record = 0, 0, []uint16{l.server.Port}, w.record
 	return c
 }

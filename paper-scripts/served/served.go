@@ -36,7 +36,7 @@ type load struct {
 	// Server is its file, relative to the settings; Values take the place of those of the file.
 	Server string            `mapstructure:"server"`
 	Values map[string]string `mapstructure:"values"`
-	// Tasks are the rules of its requests, and Window the number of requests of a full window.
+	// Tasks are the rules of its requests, Window is the number of requests of a full window, and Cores are those of the machine.
 	Tasks  string `mapstructure:"tasks"`
 	Window int    `mapstructure:"window"`
 	Cores  int    `mapstructure:"cores"`
@@ -119,7 +119,7 @@ func Plan(o *study.Options) (*study.Plan, error) {
 	found := s.results(o)
 	for i := range s.Loads {
 		if l := &s.Loads[i]; wanted(l.Name) {
-			plan.Notes = append(plan.Notes, fmt.Sprintf("%s: %s; windows of %d, %d cores for the server. The client is a process of the same machine, with cores of its own.",
+			plan.Notes = append(plan.Notes, fmt.Sprintf("%s: %s; windows of %d, on %d cores, which server and client share.",
 				l.Name, l.Text, l.Window, l.Cores))
 		}
 	}
