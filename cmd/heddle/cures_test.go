@@ -85,7 +85,7 @@ var printers = map[string][]string{
 	"unknown-task-rules":                    {"run"},
 	"window-schedules-damaged":              {"run"},
 	"window-schedules-unreadable":           {"run"},
-	"windows-and-other":                     {"run"},
+	"windows-and-other":                     {"run", "record"},
 	"parquet-not-written":                   {"experiment export"},
 	"windows-without-memory-log":            {"run"},
 	"windows-without-tasks":                 {"run"},

@@ -41,7 +41,8 @@ var otherCores = []int{1, 8, 3, 2, 5}
 
 // config is the configuration of a run.
 func (l *load) config(w way) machine.Config {
-	values := maps.Clone(l.Values)
+	values := map[string]string{}
+	maps.Copy(values, l.Values)
 	if w.requests > 0 {
 		values[l.Count] = strconv.Itoa(w.requests)
 	}
@@ -56,6 +57,9 @@ func (l *load) config(w way) machine.Config {
 	}
 	shared := *l.server
 	shared.ClientCores = 0 // the guest sees the cores of the first run, to which no process can be bound on other machines
+	if len(shared.Ready) == 0 {
+		shared.Ready = []string{"sleep", "1"} // how often a client would have to try depends on timing
+	}
 	c.Args, c.Dir, c.Cores = shared.Args(l.Cores, values), "/tmp", cores
 	c.UID, c.GID, c.Requests, c.Record = 0, 0, []uint16{l.server.Port}, w.record
 	return c
