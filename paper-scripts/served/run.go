@@ -109,20 +109,28 @@ func (l *load) parameters() windows.Parameters {
 	return windows.Parameters{Rules: l.rules, Size: l.Window, Atomics: true}
 }
 
-// differences counts the windows of a run with another output, and with another state, than in the first run.
-func differences(first, other *windows.Report) (outputs, states int) {
-	for i := range max(len(first.List), len(other.List)) {
-		if i >= len(first.List) || i >= len(other.List) {
-			outputs, states = outputs+1, states+1
-			continue
+// withRequests are the windows that have requests: whether the last ends of clients or the signal that ends the server come first
+// depends on the clients.
+func withRequests(r *windows.Report) (list []schedwindows.Window) {
+	for i := range r.List {
+		if r.List[i].Requests > 0 {
+			list = append(list, r.List[i])
 		}
-		a, b := &first.List[i], &other.List[i]
-		if a.Input != b.Input || a.Output != b.Output {
+	}
+	return list
+}
+
+// differences counts the windows with requests of two runs, and those with another output, and with another state.
+func differences(first, other *windows.Report) (outputs, states, all int) {
+	a, b := withRequests(first), withRequests(other)
+	for i := range max(len(a), len(b)) {
+		missing := i >= len(a) || i >= len(b)
+		if missing || a[i].Input != b[i].Input || a[i].Output != b[i].Output {
 			outputs++
 		}
-		if a.State != b.State {
+		if missing || a[i].State != b[i].State {
 			states++
 		}
 	}
-	return outputs, states
+	return outputs, states, max(len(a), len(b))
 }

@@ -54,8 +54,8 @@ func measureSchedules(ctx context.Context, o *study.Options, s *settings, l *loa
 				values[kind+"_response"] = fmt.Sprintf("%.3f", x.requests.Response.Mean/free.requests.Response.Mean)
 				continue
 			}
-			a, b := differences(first.report, x.report)
-			outputs, states, all = outputs+a, states+b, all+max(len(first.report.List), len(x.report.List))
+			a, b, n := differences(first.report, x.report)
+			outputs, states, all = outputs+a, states+b, all+n
 		}
 		values[kind+"_outputs"], values[kind+"_states"] = verdict(outputs, all), verdict(states, all)
 	}
