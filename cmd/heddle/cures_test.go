@@ -86,6 +86,7 @@ var printers = map[string][]string{
 	"window-schedules-damaged":              {"run"},
 	"window-schedules-unreadable":           {"run"},
 	"windows-and-other":                     {"run", "record"},
+	"run-in-windows":                        {"record"},
 	"parquet-not-written":                   {"experiment export"},
 	"windows-without-memory-log":            {"run"},
 	"windows-without-tasks":                 {"run"},

@@ -33,6 +33,7 @@ import (
 	"time"
 
 	"github.com/heddle-dmt/heddle/experiments/servers"
+	"github.com/heddle-dmt/heddle/experiments/windows/settings"
 	"github.com/heddle-dmt/heddle/internal/job"
 	"github.com/heddle-dmt/heddle/internal/output"
 	"github.com/heddle-dmt/heddle/internal/yamlfile"
@@ -73,12 +74,13 @@ type Experiment struct {
 	// Plots are drawn by heddle experiment plot.
 	Plots []PlotOptions `mapstructure:"plots"`
 	// Windows, if they have a size, are those of all runs.
-	Windows Windows `mapstructure:"windows"`
+	Windows settings.Settings `mapstructure:"windows"`
 	// Failures, when it asks for anything, makes the experiment one about runs
 	// that fail.
 	Failures Failures `mapstructure:"failures"`
 
-	path string // of the file
+	path  string         // of the file
+	rules settings.Rules // of Windows
 }
 
 // Program is one program under study.
@@ -190,7 +192,8 @@ func (x *Experiment) completeFields() error {
 	for i := range x.Values {
 		x.Values[i].completeFields()
 	}
-	return x.Windows.completeFields(dir)
+	x.Windows.Resolve(dir)
+	return nil
 }
 
 func (p *Program) completeFields(dir string) error {

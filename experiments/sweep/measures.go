@@ -65,8 +65,8 @@ func (x *Experiment) ownMeasures() []measure {
 	if x.hasServers() {
 		list = append(list, requestMeasures...)
 	}
-	if x.Windows.areGiven() {
-		list = append(list, windowMeasures...)
+	if x.Windows.AreGiven() {
+		list = append(list, windowMeasures()...)
 	}
 	return list
 }

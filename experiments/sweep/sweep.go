@@ -18,7 +18,6 @@ import (
 
 	"github.com/heddle-dmt/heddle/experiments/minimize"
 	"github.com/heddle-dmt/heddle/experiments/sweep/store"
-	"github.com/heddle-dmt/heddle/experiments/windows"
 	"github.com/heddle-dmt/heddle/internal/job"
 	"github.com/heddle-dmt/heddle/internal/machine"
 )
@@ -215,7 +214,7 @@ type outcome struct {
 	report   job.Report
 	native   store.Native
 	shortest *minimize.Report
-	windows  *windows.Report
+	windows  map[string]float64
 	failure  string
 	seconds  float64
 	skipped  bool // an earlier run of the row fails
@@ -469,10 +468,9 @@ func (s *sweep) carryOutTask(ctx context.Context, t task) outcome {
 	default:
 		job := t.run.Job
 		job.KeepOutput = len(s.plan.Experiment.Values) > 0 || t.run.server != nil
-		if s.plan.Experiment.Windows.areGiven() {
-			var reply windowedReply
-			reply, err = s.plan.Experiment.inWindows(job).spawn(ctx)
-			result.report, result.windows = reply.Report, reply.Windows
+		if s.plan.Experiment.Windows.AreGiven() {
+			reply, spawning := s.plan.Experiment.runInWindows(ctx, job)
+			result.report, result.windows, err = reply.Report, reply.Windows, spawning
 		} else {
 			result.report, err = job.Spawn(ctx, nil, nil)
 		}

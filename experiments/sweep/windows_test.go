@@ -105,7 +105,7 @@ func TestWrongWindows(t *testing.T) {
 		"windows: {size: 2, tasks: redis}\ngrid: {cores: 1, model: tso}\n":                 "model",
 		"windows: {size: 2, tasks: redis, window: 2}\n":                                    "window",
 		"windows: {size: 2, tasks: nothing.yaml}\n":                                        "nothing.yaml",
-		"windows: {size: 2, tasks: " + rules + ", schedules: " + rules + "}\n":             "windows' schedules",
+		"windows: {size: 2, tasks: " + rules + ", schedules: none}\n":                      "windows.schedules",
 		"windows: {size: 2, tasks: " + rules + "}\nmachine: {region: \"function:main\"}\n": "machine",
 	} {
 		x, err := loadServing(t, "programs: [{server: echo.yaml}]\n"+text)

@@ -33,7 +33,6 @@ import (
 	_ "github.com/mattn/go-sqlite3"
 	"github.com/zeebo/xxh3"
 
-	"github.com/heddle-dmt/heddle/experiments/windows"
 	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/internal/output"
@@ -138,8 +137,8 @@ type Report struct {
 	Region *region.Result `json:"region,omitempty"`
 	// Compared is the sum of standard output after the experiment's filter, nil without one.
 	Compared *output.Sum `json:"compared,omitempty"`
-	// Windows are those of a run in windows of requests, without their list.
-	Windows *windows.Report `json:"windows,omitempty"`
+	// Windows are numbers of a run in windows of requests, by the names of their measures.
+	Windows map[string]float64 `json:"windows,omitempty"`
 }
 
 // Cycles returns the virtual time of a run that has a Result: of its region of interest, if it has one.
