@@ -28,6 +28,8 @@ import (
 	"github.com/heddle-dmt/heddle/cmd/heddle/traces"
 	"github.com/heddle-dmt/heddle/experiments/sweep"
 	"github.com/heddle-dmt/heddle/experiments/windows"
+	"github.com/heddle-dmt/heddle/experiments/windows/settings"
+	windowsworker "github.com/heddle-dmt/heddle/experiments/windows/worker"
 	"github.com/heddle-dmt/heddle/internal/cli"
 	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/internal/job"
@@ -296,6 +298,7 @@ func (a *app) commands(args []string) (all []*cobra.Command) {
 		{"version", a.versionCommand},
 		{"man", a.manCommand},
 		{job.WorkerCommand, func() *cobra.Command { return a.workerCommand(job.WorkerCommand, job.ServeWorker) }},
+		{settings.Command, func() *cobra.Command { return a.workerCommand(settings.Command, windowsworker.Serve) }},
 		{sweep.ShortenCommand, func() *cobra.Command { return a.workerCommand(sweep.ShortenCommand, sweep.ServeShortening) }},
 	} {
 		if len(args) > 0 && args[0] == c.name && c.name != "man" {

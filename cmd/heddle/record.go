@@ -13,6 +13,7 @@ import (
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/experiments/h3"
 	"github.com/heddle-dmt/heddle/experiments/peregrine"
+	"github.com/heddle-dmt/heddle/experiments/windows"
 	"github.com/heddle-dmt/heddle/internal/cli"
 	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/internal/machine"
@@ -189,6 +190,7 @@ bit for bit. heddle trace shows, checks and exports traces.`,
 	addRunFlags(flags, &f)
 	addScheduleFlags(flags, &f.schedule)
 	addRegionFlag(flags, &f.region)
+	addWindowFlags(flags, &f.windows)
 	return c
 }
 
@@ -205,6 +207,9 @@ func (a *app) record(ctx context.Context, flags *pflag.FlagSet, f runFlags, rec 
 	}
 	if s := rec.from + rec.to; s != "" && f.region != "" {
 		return nil, errStretchAlone.New()
+	}
+	if err := f.windows.checkRecording(rec); err != nil {
+		return nil, err
 	}
 	limited, cancel := machine.WithTimeLimit(ctx, f.timeLimit)
 	defer cancel()
@@ -234,7 +239,16 @@ func (a *app) record(ctx context.Context, flags *pflag.FlagSet, f runFlags, rec 
 			return nil, err // before a file of the trace's name is replaced
 		}
 	}
-	result, err := a.recorded(limited, f, rec, c, machine.WithPlan(plan), a.withClients())
+	record := func(c machine.Config, options []machine.Option) (*machine.Result, error) {
+		return a.recorded(limited, f, rec, c, options...)
+	}
+	options := []machine.Option{machine.WithPlan(plan), a.withClients()}
+	var result *machine.Result
+	if f.windows.isGiven() {
+		result, err = a.runInWindows(c, f, options, windows.NewRecorded, record)
+	} else {
+		result, err = record(c, options)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -361,7 +375,18 @@ func (a *app) replay(ctx context.Context, flags *pflag.FlagSet, f runFlags, rec 
 	if err != nil {
 		return err
 	}
-	result, err := a.recorded(limited, f, rec, c)
+	d, err := windows.Repeat(&c, path)
+	if err != nil {
+		return err
+	}
+	var options []machine.Option
+	if d != nil {
+		if f.gdb != "" {
+			return errWindowsAlone.New("--gdb")
+		}
+		options = d.Options()
+	}
+	result, err := a.recorded(limited, f, rec, c, options...)
 	if err != nil {
 		return err
 	}

@@ -287,7 +287,11 @@ func (a *app) runJob(ctx, limited context.Context, j job.Job, f runFlags, stdin 
 		options = append(options, machine.WithoutHashes())
 	}
 	if f.windows.isGiven() {
-		return a.runInWindows(limited, c, f, options)
+		return a.runInWindows(c, f, options, newWindows, func(c machine.Config, options []machine.Option) (*machine.Result, error) {
+			result, err := a.carryOut(limited, c, "", append(options, a.withClients())...)
+			a.noteGivenUp(limited, result)
+			return result, err
+		})
 	}
 	var result *machine.Result
 	if f.cache.dir != "" {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -127,8 +126,37 @@ func (f *runFlags) checkWindows(options job.Options) error {
 	return err
 }
 
-// runInWindows runs a configuration in windows.
-func (a *app) runInWindows(ctx context.Context, c machine.Config, f runFlags, options []machine.Option) (*machine.Result, error) {
+// checkRecording refuses windows with recordings that do not allow them.
+func (w *windowFlags) checkRecording(rec recordFlags) error {
+	if !w.isGiven() {
+		return nil
+	}
+	for _, x := range []struct {
+		name  string
+		given bool
+	}{
+		{"--serial", rec.serial},
+		{"--from", rec.from != ""},
+		{"--to", rec.to != ""},
+		{"--memory", (w.hybrid || w.conditions) && (rec.memory != "" || rec.races || rec.all)},
+	} {
+		if x.given {
+			return errWindowsAlone.New(x.name)
+		}
+	}
+	return nil
+}
+
+// newWindows makes the windows of a run that is not recorded.
+func newWindows(c *machine.Config, p windows.Parameters, store *schedwindows.Store) (*windows.Driver, error) {
+	return windows.New(c, p, store), nil
+}
+
+// runInWindows runs a configuration in windows, which a function makes.
+func (a *app) runInWindows(c machine.Config, f runFlags, options []machine.Option,
+	newDriver func(*machine.Config, windows.Parameters, *schedwindows.Store) (*windows.Driver, error),
+	run func(machine.Config, []machine.Option) (*machine.Result, error),
+) (*machine.Result, error) {
 	p, err := f.windows.parameters()
 	if err != nil {
 		return nil, err
@@ -144,12 +172,14 @@ func (a *app) runInWindows(ctx context.Context, c machine.Config, f runFlags, op
 		}
 		c.Hidden = append(slices.Clone(c.Hidden), path)
 	}
-	d := windows.New(&c, p, store)
-	result, err := a.carryOut(ctx, c, "", append(append(options, a.withClients()), d.Options()...)...)
+	d, err := newDriver(&c, p, store)
+	if err != nil {
+		return nil, err
+	}
+	result, err := run(c, append(options, d.Options()...))
 	if result == nil || err != nil {
 		return result, err
 	}
-	a.noteGivenUp(ctx, result)
 	a.windows = d.Report()
 	if f.windows.schedules != "" {
 		if err := windows.SaveStore(f.windows.schedules, store); err != nil {

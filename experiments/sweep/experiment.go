@@ -33,6 +33,7 @@ import (
 	"time"
 
 	"github.com/heddle-dmt/heddle/experiments/servers"
+	"github.com/heddle-dmt/heddle/experiments/windows/settings"
 	"github.com/heddle-dmt/heddle/internal/job"
 	"github.com/heddle-dmt/heddle/internal/output"
 	"github.com/heddle-dmt/heddle/internal/yamlfile"
@@ -72,11 +73,14 @@ type Experiment struct {
 	Selection Selection `mapstructure:"table"`
 	// Plots are drawn by heddle experiment plot.
 	Plots []PlotOptions `mapstructure:"plots"`
+	// Windows, if they have a size, are those of all runs.
+	Windows settings.Settings `mapstructure:"windows"`
 	// Failures, when it asks for anything, makes the experiment one about runs
 	// that fail.
 	Failures Failures `mapstructure:"failures"`
 
-	path string // of the file
+	path  string         // of the file
+	rules settings.Rules // of Windows
 }
 
 // Program is one program under study.
@@ -188,6 +192,7 @@ func (x *Experiment) completeFields() error {
 	for i := range x.Values {
 		x.Values[i].completeFields()
 	}
+	x.Windows.Resolve(dir)
 	return nil
 }
 
@@ -231,7 +236,7 @@ const maxRuns = 1_000_000
 
 // checkFields returns the first field that is wrong.
 func (x *Experiment) checkFields() error {
-	checks := []func() error{x.checkScalars, x.checkMachine, x.checkInputs, x.checkPrograms, x.checkScheduling, x.checkGrid, x.checkModels, x.checkFailures, x.checkValues, x.checkSelection, x.checkPlots}
+	checks := []func() error{x.checkScalars, x.checkMachine, x.checkInputs, x.checkPrograms, x.checkScheduling, x.checkGrid, x.checkModels, x.checkWindows, x.checkFailures, x.checkValues, x.checkSelection, x.checkPlots}
 	for _, check := range checks {
 		if err := check(); err != nil {
 			return err

@@ -61,10 +61,14 @@ const usualMeasures = 3
 
 // ownMeasures lists the measures that do not come from values.
 func (x *Experiment) ownMeasures() []measure {
+	list := slices.Clone(builtinMeasures)
 	if x.hasServers() {
-		return append(slices.Clone(builtinMeasures), requestMeasures...)
+		list = append(list, requestMeasures...)
 	}
-	return builtinMeasures
+	if x.Windows.AreGiven() {
+		list = append(list, windowMeasures()...)
+	}
+	return list
 }
 
 // measures lists all measures of the experiment. Those of values have no function.

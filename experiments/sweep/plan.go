@@ -91,6 +91,10 @@ func (x *Experiment) expandPlan(inputs string, digests map[string]string) (*Plan
 		return nil, errSelf.Wrap(err)
 	}
 	plan := &Plan{Experiment: x, inputs: inputs, build: self, Runs: make([]Run, 0, int(x.Size())/x.Repetitions)}
+	inWindows, err := x.windowsKey()
+	if err != nil {
+		return nil, err
+	}
 	for _, p := range x.Programs {
 		name := p.program()
 		program, err := findProgram(name, x.Machine)
@@ -106,7 +110,7 @@ func (x *Experiment) expandPlan(inputs string, digests map[string]string) (*Plan
 			known := dependencies{Program: sum, Inputs: digests, Stdin: p.Stdin, Args: run.Job.Args, Env: run.Job.Options.Env, Filter: x.Filter}
 			run.NativeKey = digestJSON(known)
 			known.Heddle, known.UID, known.GID = self, os.Getuid(), os.Getgid()
-			known.Options = &run.Job.Options
+			known.Options, known.Windows = &run.Job.Options, inWindows
 			run.Key = known.digestKey()
 			plan.Runs = append(plan.Runs, run)
 		}
@@ -126,6 +130,7 @@ type dependencies struct {
 	GID     int
 	Options *job.Options
 	Filter  output.Filter `json:",omitempty"`
+	Windows *windowsKey   `json:",omitempty"`
 }
 
 // digestKey leaves out where on the host the inputs are: only their contents count.

@@ -77,6 +77,11 @@ func (x *Experiment) serveAt(s *servers.Server, at Point, j *job.Job) {
 		values["threads"] = strconv.Itoa(at.Threads)
 	}
 	j.Options.Cores = s.MachineCores(at.Cores)
+	if x.Windows.Schedules != "" {
+		shared := *s // the guest sees the cores of the recorded run, to which no process can be bound on other machines
+		shared.ClientCores = 0
+		s = &shared
+	}
 	if o := &j.Options; !slices.Contains(o.Requests, s.Port) {
 		o.Requests = append(slices.Clone(o.Requests), s.Port)
 	}

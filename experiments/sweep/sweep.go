@@ -214,6 +214,7 @@ type outcome struct {
 	report   job.Report
 	native   store.Native
 	shortest *minimize.Report
+	windows  map[string]float64
 	failure  string
 	seconds  float64
 	skipped  bool // an earlier run of the row fails
@@ -467,7 +468,12 @@ func (s *sweep) carryOutTask(ctx context.Context, t task) outcome {
 	default:
 		job := t.run.Job
 		job.KeepOutput = len(s.plan.Experiment.Values) > 0 || t.run.server != nil
-		result.report, err = job.Spawn(ctx, nil, nil)
+		if s.plan.Experiment.Windows.AreGiven() {
+			reply, spawning := s.plan.Experiment.runInWindows(ctx, job)
+			result.report, result.windows, err = reply.Report, reply.Windows, spawning
+		} else {
+			result.report, err = job.Spawn(ctx, nil, nil)
+		}
 		result.failure = result.report.Failure
 		if t.run.server != nil && result.failure == "" {
 			result.failure = failureOfServer(t.run.server, result.report)
@@ -510,7 +516,7 @@ func (s *sweep) keepOutcome(o outcome) error {
 		s.progress.Done(fmt.Sprintf("%v: FAILED: %s", run.Point, o.failure), true)
 		return s.store.Put(record)
 	}
-	record.Report = store.Report{Result: o.report.Result, Stdout: o.report.Stdout, Stderr: o.report.Stderr, Region: o.report.Region, Compared: o.report.Compared}
+	record.Report = store.Report{Result: o.report.Result, Stdout: o.report.Stdout, Stderr: o.report.Stderr, Region: o.report.Region, Compared: o.report.Compared, Windows: o.windows}
 	s.plan.nameInputs(record.Report.Result.Inputs)
 	record.Manifest = digestJSON(o.report.Result.Inputs)
 	conflict, err := s.findConflict(record)

@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/heddle-dmt/heddle/experiments/sweep/store"
+	"github.com/heddle-dmt/heddle/experiments/windows/settings"
+	windowsworker "github.com/heddle-dmt/heddle/experiments/windows/worker"
 	"github.com/heddle-dmt/heddle/internal/job"
 )
 
@@ -23,7 +25,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) != 2 {
 		os.Exit(m.Run())
 	}
-	serve := map[string]func(io.Reader, io.Writer) error{job.WorkerCommand: job.ServeWorker, ShortenCommand: ServeShortening}[os.Args[1]]
+	serve := map[string]func(io.Reader, io.Writer) error{job.WorkerCommand: job.ServeWorker, ShortenCommand: ServeShortening, settings.Command: windowsworker.Serve}[os.Args[1]]
 	if serve == nil {
 		os.Exit(m.Run())
 	}

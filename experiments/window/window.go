@@ -73,6 +73,8 @@ type Result struct {
 	// Branches are the branches that depend on inputs (PEREGRINE's UB), Kept those that each mode of slicing keeps.
 	Branches uint64            `json:"branches"`
 	Kept     map[string]uint64 `json:"kept"`
+	// SlicedInstructions are the instructions in the slice of each mode.
+	SlicedInstructions map[string]uint64 `json:"sliced_instructions"`
 	// Terms are the kept constraints, each once, if they were asked for.
 	Terms []string `json:"terms,omitempty"`
 	// Reasons counts the constraints that each mode keeps by reason (docs/slicing.md).
@@ -99,6 +101,7 @@ func Make(ctx context.Context, path string, o Options) (*Result, error) {
 		Process: w.process, Program: w.program, Threads: len(in.Trace.Threads), Instructions: run.Executor.Stats.Instructions,
 		Operations: len(w.schedule.Operations), Inputs: len(run.Executor.Symbols()), Followed: processorTime() - begin,
 		Kept: map[string]uint64{}, Reasons: map[string]slice.Counts{}, Sliced: map[string]time.Duration{},
+		SlicedInstructions: map[string]uint64{},
 	}
 	for _, mode := range []slice.Mode{slice.Upper, slice.Plain, slice.Simplified, slice.Lower, slice.TERN} {
 		begin := processorTime()
@@ -107,7 +110,7 @@ func Make(ctx context.Context, path string, o Options) (*Result, error) {
 		s := slice.Make(in, options)
 		name := slice.Modes()[mode]
 		out.Branches, out.Kept[name], out.Sliced[name] = s.Stats.Branches, s.Stats.KeptBranches, processorTime()-begin
-		out.Reasons[name] = s.Stats.Reasons
+		out.Reasons[name], out.SlicedInstructions[name] = s.Stats.Reasons, s.Stats.Sliced
 		if mode == slice.Simplified && o.Terms {
 			out.Terms = termsOf(s, in)
 		}

@@ -11,7 +11,6 @@ import (
 	"github.com/heddle-dmt/heddle/guest/kernel"
 	"github.com/heddle-dmt/heddle/guest/sock"
 	"github.com/heddle-dmt/heddle/internal/errs"
-	"github.com/heddle-dmt/heddle/internal/job"
 	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/recorder/event"
 	"github.com/heddle-dmt/heddle/recorder/region"
@@ -100,15 +99,16 @@ func (d *Driver) Options() []machine.Option {
 	if d.atomics {
 		list = append(list, machine.WithAtomics())
 	}
-	if d.calls != nil {
-		list = append(list, job.WithRegion(d.calls))
-	}
 	return list
 }
 
 // Prepare implements machine.Hook.
 func (d *Driver) Prepare(m *machine.Machine) error {
 	d.m = m
+	if d.calls != nil {
+		d.calls.Attach(m.CPU(), m.Instructions)
+		m.AddRecording(d.calls)
+	}
 	if !d.hybrid && !d.conditions {
 		return nil
 	}
@@ -120,6 +120,22 @@ func (d *Driver) Prepare(m *machine.Machine) error {
 	d.races.forked = d.hidden.names.noteFork
 	m.AddRecording(d.races)
 	return nil
+}
+
+// EngineStarts implements machine.Hook: calls of functions begin and end tasks.
+func (d *Driver) EngineStarts(t *kernel.Task) machine.Reaction {
+	if d.calls != nil {
+		d.calls.Arrive(t, 0)
+	}
+	return machine.Proceed
+}
+
+// EngineStopped implements machine.Hook.
+func (d *Driver) EngineStopped(t *kernel.Task, s arch.Stop) machine.Reaction {
+	if d.calls != nil && s.Reason == arch.StopBreakpoint {
+		d.calls.Arrive(t, s.Instructions)
+	}
+	return machine.Proceed
 }
 
 // noteAllocation keeps which memory the server has allocated, and where.
@@ -204,7 +220,7 @@ func (d *Driver) Connections() []*windows.Connection {
 			continue
 		}
 		c := &connection{gated: g, shown: windows.Connection{
-			Number: g.Number, Client: g.Client, Ordinal: g.Ordinal, Begin: d.rules.begin(), End: d.rules.end(),
+			Number: g.Number, Client: g.Client, Ordinal: g.Ordinal, Begin: d.rules.BeginOfTasks(), End: d.rules.EndOfTasks(),
 		}}
 		d.known[g.Number] = c
 		d.list = append(d.list, c)

@@ -253,7 +253,10 @@ func placeText(p *windows.Place) string {
 func endLine(text []byte) string { return fmt.Sprintf("end %016x\n", xxh3.Hash(text)) }
 
 // SaveStore writes the orders to a file.
-func SaveStore(path string, s *windows.Store) error {
+func SaveStore(path string, s *windows.Store) error { return outfile.WriteBytes(path, storeText(s)) }
+
+// storeText is the text of a file of orders.
+func storeText(s *windows.Store) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%s\nseed %d\ncores %d\n", version, s.Seed, s.Cores)
 	for key, order := range s.All() {
@@ -294,5 +297,5 @@ func SaveStore(path string, s *windows.Store) error {
 		}
 	}
 	b.WriteString(endLine(b.Bytes()))
-	return outfile.WriteBytes(path, b.Bytes())
+	return b.Bytes()
 }

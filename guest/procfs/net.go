@@ -38,6 +38,8 @@ var netDir = fixedFolder("net",
 `),
 	constantFile("if_inet6", "00000000000000000000000000000001 01 80 10 80       lo\n"),
 	constantFile("route", "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT\n"),
+	printedFile("sockstat", printSockets),
+	printedFile("sockstat6", printSockets6),
 	printedFile("tcp", func(r *request, p *textPrinter) {
 		p.printf("%-149s\n", "  sl"+ipv4Header)
 		printTCP(p, r.kernel.Sockets(unix.AF_INET, unix.SOCK_STREAM), unix.AF_INET, 149)
@@ -113,6 +115,67 @@ func printUDP(p *textPrinter, list []Socket, family, width int) {
 		p.printf("%-*s\n", width, fmt.Sprintf("%5d: %s %02X 00000000:%08X 00:00000000 00000000 %5d %8d %d 2 %s 0",
 			s.Local.Port, addresses(s, family), s.State, s.Received, s.UID, 0, s.Inode, noAddress))
 	}
+}
+
+// States of TCP (include/net/tcp_states.h).
+const (
+	finWait1 = 4
+	finWait2 = 5
+	timeWait = 6
+	lastAck  = 9
+	closing  = 11
+)
+
+// tcpCounts are the numbers of TCP's sockets as Linux counts them: inUse are all but those in TIME_WAIT, and orphans those that
+// no process has any more.
+type tcpCounts struct{ inUse, orphans, timeWait, received int }
+
+func countTCP(list []Socket) (n tcpCounts) {
+	for i := range list {
+		s := &list[i]
+		if s.State == timeWait {
+			n.timeWait++
+			continue
+		}
+		n.inUse++
+		if !s.Listens {
+			n.received += s.Received
+		}
+		switch s.State {
+		case finWait1, finWait2, lastAck, closing:
+			if s.Inode == 0 {
+				n.orphans++
+			}
+		}
+	}
+	return n
+}
+
+// printSockets prints the numbers of sockets as sockstat_seq_show does (net/ipv4/proc.c). Bound and connected sockets count,
+// those of UNIX with a descriptor; the memory is that of bytes that were received.
+func printSockets(r *request, p *textPrinter) {
+	const page = 4096
+	four := countTCP(r.kernel.Sockets(unix.AF_INET, unix.SOCK_STREAM))
+	six := countTCP(r.kernel.Sockets(unix.AF_INET6, unix.SOCK_STREAM))
+	udp := r.kernel.Sockets(unix.AF_INET, unix.SOCK_DGRAM)
+	udp6 := r.kernel.Sockets(unix.AF_INET6, unix.SOCK_DGRAM)
+	received := 0
+	for _, list := range [][]Socket{udp, udp6} {
+		for i := range list {
+			received += list[i].Received
+		}
+	}
+	p.printf("sockets: used %d\n", four.inUse+six.inUse+len(udp)+len(udp6)+len(r.kernel.Sockets(unix.AF_UNIX, 0)))
+	p.printf("TCP: inuse %d orphan %d tw %d alloc %d mem %d\n", four.inUse, four.orphans+six.orphans, four.timeWait+six.timeWait,
+		four.inUse+six.inUse, (four.received+six.received+page-1)/page)
+	p.printf("UDP: inuse %d mem %d\nUDPLITE: inuse 0\nRAW: inuse 0\nFRAG: inuse 0 memory 0\n", len(udp), (received+page-1)/page)
+}
+
+// printSockets6 prints those of IPv6 as sockstat6_seq_show does (net/ipv6/proc.c).
+func printSockets6(r *request, p *textPrinter) {
+	tcp := countTCP(r.kernel.Sockets(unix.AF_INET6, unix.SOCK_STREAM))
+	p.printf("TCP6: inuse %d\nUDP6: inuse %d\nUDPLITE6: inuse 0\nRAW6: inuse 0\nFRAG6: inuse 0 memory 0\n",
+		tcp.inUse, len(r.kernel.Sockets(unix.AF_INET6, unix.SOCK_DGRAM)))
 }
 
 // printUnix prints the sockets of all open descriptors as unix_seq_show does (net/unix/af_unix.c). Those that are only in

@@ -20,6 +20,7 @@ import (
 
 // fakeKernel has the processes 1 and 7; 7 has the threads 7 and 9.
 type fakeKernel struct {
+	internet  map[[2]int][]Socket // by family and type
 	scope     int
 	processes []*fakeProcess
 }
@@ -57,9 +58,9 @@ func (k *fakeKernel) SystemV() (*shm.System, *sem.System, *msg.System) {
 	return shm.New(nil, nil, nil), sets, queues
 }
 
-func (k *fakeKernel) Sockets(family, _ int) []Socket {
+func (k *fakeKernel) Sockets(family, kind int) []Socket {
 	if family != unix.AF_UNIX {
-		return nil
+		return k.internet[[2]int{family, kind}]
 	}
 	return []Socket{
 		{Type: 1, State: 1, Inode: 17, Listens: true, Local: Endpoint{Name: "/run/socket"}},
@@ -241,6 +242,29 @@ func ino(t *testing.T, fs *vfs.FS, c *vfs.Ctx, path string) string {
 }
 
 // TestMemory gives process 7 an address space with arguments and environment.
+// TestNumbersOfSockets: as Linux prints them for a listener of which a connection waits, two ends of a connection in IPv6, a
+// connection that its process has closed, one in TIME_WAIT, and sockets of UDP (with the memory of their own bytes alone).
+func TestNumbersOfSockets(t *testing.T) {
+	fs, k, c := setUp(t)
+	k.internet = map[[2]int][]Socket{
+		{unix.AF_INET, unix.SOCK_STREAM}: {
+			{State: 10, Received: 1, Inode: 20, Listens: true}, {State: 5, Received: 4097}, {State: 6, Remaining: 1},
+		},
+		{unix.AF_INET6, unix.SOCK_STREAM}: {{State: 1, Inode: 21}, {State: 1, Inode: 22}},
+		{unix.AF_INET, unix.SOCK_DGRAM}:   {{State: 7, Inode: 23, Received: 10}},
+		{unix.AF_INET6, unix.SOCK_DGRAM}:  {{State: 7, Inode: 24}, {State: 7, Inode: 25}},
+	}
+	for path, want := range map[string]string{
+		"/proc/net/sockstat": "sockets: used 9\nTCP: inuse 2 orphan 1 tw 1 alloc 4 mem 2\nUDP: inuse 1 mem 1\nUDPLITE: inuse 0\n" +
+			"RAW: inuse 0\nFRAG: inuse 0 memory 0\n",
+		"/proc/net/sockstat6": "TCP6: inuse 2\nUDP6: inuse 2\nUDPLITE6: inuse 0\nRAW6: inuse 0\nFRAG6: inuse 0 memory 0\n",
+	} {
+		if got := cat(t, fs, c, path); got != want {
+			t.Errorf("%s is %q, want %q", path, got, want)
+		}
+	}
+}
+
 func TestMemory(t *testing.T) {
 	fs, k, c := setUp(t)
 	for path, want := range map[string]string{"/proc/7/cmdline": "", "/proc/7/maps": "", "/proc/7/statm": "0 0 0 0 0 0 0\n"} {

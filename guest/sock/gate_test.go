@@ -2,10 +2,12 @@ package sock
 
 import (
 	"bytes"
+	"slices"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/heddle-dmt/heddle/guest/requests"
 	"github.com/heddle-dmt/heddle/guest/vfs"
 )
 
@@ -100,6 +102,36 @@ func TestGateHoldsConnectionAndBytes(t *testing.T) {
 	}
 	p.gate.Connections()[0].Admit()
 	p.expectRead(n, "again", 0)
+}
+
+// gateClock is the clock of a log of requests.
+type gateClock struct{ now int64 }
+
+func (c *gateClock) Now() int64 { return c.now }
+
+func (*gateClock) CommandOf(int32) string { return "client" }
+
+// TestObservedThroughGate: a request arrives when the client has sent it, and not when it is admitted.
+func TestObservedThroughGate(t *testing.T) {
+	p, clock := newGatedPair(t), &gateClock{}
+	log := requests.NewLog([]uint16{8080}, clock)
+	p.stack.Observe(log)
+	p.accept() // of the pair's client, which is not observed
+	client := p.connect(0)
+	clock.now = 1
+	p.send(client, "request", 0)
+	clock.now = 2
+	p.gate.Connections()[1].Admit()
+	n, errno := p.listener.Accept(true)
+	p.check("accept", errno, 0)
+	clock.now = 3
+	p.expectRead(n, "request", 0)
+	clock.now = 4
+	p.send(n, "reply", 0)
+	want := []requests.Request{{Arrived: 1, Read: 3, Replied: 4, Ended: 4, Received: 7, Sent: 5}}
+	if !slices.Equal(log.Requests, want) {
+		t.Errorf("%+v, want %+v", log.Requests, want)
+	}
 }
 
 func TestGateIsOpenForReplies(t *testing.T) {

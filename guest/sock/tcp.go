@@ -290,6 +290,9 @@ func (s *Socket) tcpWrite(out *Outgoing) (int, unix.Errno) {
 			return 0, unix.EAGAIN
 		}
 		o.gated.holdBytes(out.Data[:n])
+		if n > 0 {
+			s.noteSent(n)
+		}
 		return n, 0
 	}
 	if o.state == finWait && o.shut&shutRead != 0 && len(out.Data) > 0 {

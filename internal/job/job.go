@@ -92,7 +92,11 @@ func (j Job) Config() machine.Config {
 
 // Run carries out the job in this process. Of its output only the sums are kept; events may be
 // nil.
-func (j Job) Run(ctx context.Context, events io.Writer) Report {
+func (j Job) Run(ctx context.Context, events io.Writer) Report { return j.RunWith(ctx, events, nil) }
+
+// RunWith is Run with further options of the machine: those that extend returns, which may change the configuration. It may
+// be nil.
+func (j Job) RunWith(ctx context.Context, events io.Writer, extend func(*machine.Config) []machine.Option) Report {
 	stdout, stderr := output.NewMeter(), output.NewMeter()
 	var kept [2]beginning
 	var filtered output.Filtered
@@ -103,7 +107,7 @@ func (j Job) Run(ctx context.Context, events io.Writer) Report {
 	if len(j.Filter) > 0 {
 		to[0] = append(to[0], &filtered)
 	}
-	result, measured, err := j.run(ctx, io.MultiWriter(to[0]...), io.MultiWriter(to[1]...), events)
+	result, measured, err := j.run(ctx, io.MultiWriter(to[0]...), io.MultiWriter(to[1]...), events, extend)
 	report := Report{
 		Result: result, Region: measured, Stdout: stdout.Sum(), Stderr: stderr.Sum(), StdoutText: kept[0], StderrText: kept[1],
 	}
@@ -127,7 +131,7 @@ func (b *beginning) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (j Job) run(ctx context.Context, stdout, stderr, events io.Writer) (*machine.Result, *region.Result, error) {
+func (j Job) run(ctx context.Context, stdout, stderr, events io.Writer, extend func(*machine.Config) []machine.Option) (*machine.Result, *region.Result, error) {
 	stdin, err := j.OpenStdin()
 	if err != nil {
 		return nil, nil, err
@@ -135,12 +139,16 @@ func (j Job) run(ctx context.Context, stdout, stderr, events io.Writer) (*machin
 	defer stdin.Close()
 	c := j.Config()
 	c.Stdin, c.Stdout, c.Stderr, c.EventLog = stdin.Reader, stdout, stderr, events
+	var options []machine.Option
+	if extend != nil {
+		options = extend(&c)
+	}
 	w := j.Options.WatchRegion()
 	if w == nil {
-		result, err := machine.Run(ctx, c)
+		result, err := machine.Run(ctx, c, options...)
 		return result, nil, err
 	}
-	result, err := machine.Run(ctx, c, WithRegion(w))
+	result, err := machine.Run(ctx, c, append(options, WithRegion(w))...)
 	if err == nil {
 		err = w.Check()
 	}

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"encoding/json"
 	"io"
 
 	"github.com/heddle-dmt/heddle/emu/arch"
@@ -102,6 +103,9 @@ type Config struct {
 
 	// Requests are TCP ports of the guest whose requests are observed (Result.Requests).
 	Requests []uint16
+
+	// Service describes, in a recording, the service that its run has (WithService).
+	Service json.RawMessage
 
 	// Record, when set, says which events are recorded, and where.
 	Record *Record

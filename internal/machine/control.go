@@ -6,6 +6,7 @@ import (
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/guest/kernel"
 	"github.com/heddle-dmt/heddle/guest/linux"
+	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/internal/machine/override"
 	"github.com/heddle-dmt/heddle/internal/nearmap"
 	"github.com/heddle-dmt/heddle/memmodel/storebuffer"
@@ -16,6 +17,11 @@ import (
 	"github.com/heddle-dmt/heddle/sched/dmt"
 	"github.com/heddle-dmt/heddle/sched/enforce"
 )
+
+var errService = errs.Define("run-in-windows",
+	"the recorded run is in windows of requests, and cannot be used for this",
+	"Its server's threads follow the schedules of its windows, which only heddle replay can repeat.",
+	"Repeat it by heddle replay, or record the run without --windows.")
 
 // control asks a sched.Controller about the threads of a run at each of their
 // synchronization points, and carries out its answers. It is a Recording, the last one
@@ -72,6 +78,9 @@ type controlledThread struct {
 // newControl sets up the controller that the configuration asks for, if any.
 func (m *Machine) newControl() (*control, error) {
 	controller, err := m.newEnforcer()
+	if err == nil && m.config.Service != nil && m.with.service == nil {
+		err = errService.New()
+	}
 	if err != nil {
 		return nil, err
 	}

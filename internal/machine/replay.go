@@ -74,15 +74,16 @@ type manifest struct {
 	Costs           arch.Costs          `json:"costs"`
 	RandomizeLayout bool                `json:"randomize_layout"`
 	RootFS          jsontext.Text       `json:"rootfs"`
-	Mounts          []mountText         `json:"mounts"`
+	Mounts          []jsontext.Mount    `json:"mounts"`
 	Hidden          []jsontext.Text     `json:"hidden,omitempty"`
 	HostTimes       bool                `json:"host_times"`
 	MaxMemory       uint64              `json:"max_memory"`
 	MaxInstructions uint64              `json:"max_instructions"`
 	UnknownENOSYS   bool                `json:"unknown_enosys"`
-	Stdin           stdinText           `json:"stdin"`
+	Stdin           jsontext.Stdin      `json:"stdin"`
 	Publish         []publish.Port      `json:"publish,omitempty"`
 	Requests        []uint16            `json:"requests,omitempty"`
+	Service         json.RawMessage     `json:"service,omitempty"`
 	// Recordings are the streams that were requested (trace.Reader.Recorded).
 	Recordings []trace.Kind `json:"recordings,omitempty"`
 	// Stretch is the part of the run of which events were recorded.
@@ -91,21 +92,6 @@ type manifest struct {
 	Record *Record `json:"record,omitempty"`
 	// Closed are the descriptors of 0, 1 and 2 that the program did not have.
 	Closed []int `json:"closed,omitempty"`
-}
-
-type mountText struct {
-	Host     jsontext.Text `json:"host"`
-	Guest    jsontext.Text `json:"guest"`
-	Writable bool          `json:"writable"`
-}
-
-// stdinText describes standard input: "none", "stream" (its bytes are in the trace) or "file":
-// a regular file, by the name that the guest can see, where it is, and the position in it.
-type stdinText struct {
-	Kind   string        `json:"kind"`
-	Name   jsontext.Text `json:"name,omitempty"`
-	Path   jsontext.Text `json:"path,omitempty"`
-	Offset int64         `json:"offset,omitempty"`
 }
 
 // summary is the description of a run in its trace, from after its end.
@@ -123,7 +109,7 @@ func (m *Machine) describeRun() manifest {
 		Engine: c.engineName(), CPU: c.CPU.String(), Args: jsontext.Of(c.Args), Env: jsontext.Of(c.Env), Dir: jsontext.Text(c.Dir), UID: c.UID, GID: c.GID,
 		Cores: c.Cores, Seed: c.Seed, Sched: c.Sched, Control: c.Control, Memory: c.Memory, Costs: c.Costs, RandomizeLayout: c.RandomizeLayout,
 		RootFS: jsontext.Text(c.RootFS), HostTimes: c.HostTimes, MaxMemory: c.MaxMemory, MaxInstructions: c.MaxInstructions,
-		UnknownENOSYS: c.UnknownENOSYS, Stdin: describeStdin(c.Stdin), Enforce: c.Enforce, Publish: c.Publish, Requests: c.Requests,
+		UnknownENOSYS: c.UnknownENOSYS, Stdin: describeStdin(c.Stdin), Enforce: c.Enforce, Publish: c.Publish, Requests: c.Requests, Service: c.Service,
 		Recordings: c.Record.kinds(),
 	}
 	if s := &c.Record.Stretch; !s.IsWhole() {
@@ -144,25 +130,25 @@ func (m *Machine) describeRun() manifest {
 		}
 	}
 	for _, mount := range c.Mounts {
-		out.Mounts = append(out.Mounts, mountText{jsontext.Text(mount.Host), jsontext.Text(mount.Guest), mount.Writable})
+		out.Mounts = append(out.Mounts, jsontext.Mount{Host: jsontext.Text(mount.Host), Guest: jsontext.Text(mount.Guest), Writable: mount.Writable})
 	}
 	return out
 }
 
-func describeStdin(r io.Reader) stdinText {
+func describeStdin(r io.Reader) jsontext.Stdin {
 	if r == nil {
-		return stdinText{Kind: "none"}
+		return jsontext.Stdin{Kind: "none"}
 	}
 	f := namedFile(r)
 	if f == nil {
-		return stdinText{Kind: "stream"}
+		return jsontext.Stdin{Kind: "stream"}
 	}
 	at, _ := f.Seek(0, io.SeekCurrent) // such a file has a position
 	path, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", f.Fd()))
 	if err != nil {
 		path = f.Name()
 	}
-	return stdinText{"file", jsontext.Text(f.Name()), jsontext.Text(path), at}
+	return jsontext.Stdin{Kind: "file", Name: jsontext.Text(f.Name()), Path: jsontext.Text(path), Offset: at}
 }
 
 // toConfig is the inverse of Machine.describeRun, without standard input.
@@ -173,7 +159,7 @@ func (t *manifest) toConfig() Config {
 		Args: jsontext.Plain(t.Args), Env: jsontext.Plain(t.Env), Dir: string(t.Dir), UID: t.UID, GID: t.GID,
 		Cores: t.Cores, Seed: t.Seed, Sched: t.Sched, Control: t.Control, CustomSync: t.CustomSync, Memory: t.Memory, Costs: t.Costs, RandomizeLayout: t.RandomizeLayout,
 		RootFS: string(t.RootFS), HostTimes: t.HostTimes, MaxMemory: t.MaxMemory, MaxInstructions: t.MaxInstructions,
-		UnknownENOSYS: t.UnknownENOSYS, Enforce: t.Enforce, Publish: t.Publish, Requests: t.Requests,
+		UnknownENOSYS: t.UnknownENOSYS, Enforce: t.Enforce, Publish: t.Publish, Requests: t.Requests, Service: t.Service,
 	}
 	c.Hidden = jsontext.Plain(t.Hidden)
 	for fd := range c.Closed {

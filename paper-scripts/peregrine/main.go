@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/heddle-dmt/heddle/experiments/plots"
+	"github.com/heddle-dmt/heddle/paper-scripts/served"
 	"github.com/heddle-dmt/heddle/paper-scripts/sheet"
 	"github.com/heddle-dmt/heddle/paper-scripts/study"
 )
@@ -66,6 +67,7 @@ func newScript() *study.Script {
 		},
 		figure14,
 		{Name: "suite", Title: "Table 3 over all racy programs of the suite", Config: suiteFile, Plan: planWithSettings(planSuite)},
+		{Name: "servers", Title: "Apache in windows of requests: the rows of all tables and figures", Config: "configs/peregrine/servers.yaml", Plan: served.Plan},
 	}}
 }
 
@@ -77,10 +79,10 @@ func planWithSettings(lay func(*study.Settings) (*study.Plan, error)) func(*stud
 func addFlags(f *pflag.FlagSet) {
 	f.Int("threads", 0, "worker threads `N` of each program")
 	f.Int("cores", 0, "cores `N` of recorded runs; otherwise as many as threads")
-	f.Int("runs", 0, "`N` runs of each program under its hybrid schedule (table3, suite)")
+	f.Int("runs", 0, "`N` runs of each program under its hybrid schedule (table3, suite), or of each server (servers)")
 	f.Int("sync-runs", 0, "`N` runs of each program under its sync-schedule (table3, suite)")
 	f.Int("times", 0, "`N` runs that a time is the mean of (figure11, figure12, figure13)")
 	f.Bool("long", false, "traces more like the paper's in length (table4, table5, figure14)")
 	f.Uint64("seed", 0, "`SEED` of the first recorded run")
-	f.StringSlice("only", nil, "`PROGRAMS` to measure, and no others")
+	f.StringSlice("only", nil, "`PROGRAMS`, or loads of servers, to measure, and no others")
 }

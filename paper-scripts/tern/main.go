@@ -1,4 +1,4 @@
-// Command tern measures TERN's tables 1 and 3 to 8 and figures 11 to 13 for batch programs,
+// Command tern measures TERN's tables 1 and 3 to 8 and figures 11 to 13,
 // with the suite's programs and Debian's pbzip2 in place of the paper's, and prints the
 // paper's numbers beside ours (H. Cui and others, Stable deterministic multithreading
 // through schedule memoization, OSDI 2010).
@@ -8,7 +8,7 @@
 //	go run ./paper-scripts/tern --only fft table1 table5
 //
 // The files in configs/tern have the programs, their arguments, and the paper's numbers.
-// Servers are not among them, and table 2 is an interface. The numbers in some of the
+// The rows about servers are one artefact, "servers"; table 2 is an interface. The numbers in some of the
 // paper's tables are not in the text that we have: then a column says so. Execution times
 // are virtual, except those of memoizing and of checking preconditions, which are processor
 // times of the host.
@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/heddle-dmt/heddle/experiments/plots"
+	"github.com/heddle-dmt/heddle/paper-scripts/served"
 	"github.com/heddle-dmt/heddle/paper-scripts/sheet"
 	"github.com/heddle-dmt/heddle/paper-scripts/study"
 )
@@ -26,7 +27,7 @@ func main() { newScript().Main(addFlags) }
 
 // newScript is the command without its own flags.
 func newScript() *study.Script {
-	return &study.Script{Name: "tern", Short: "Measure TERN's tables 1 and 3 to 8 and figures 11 to 13, without servers", Artefacts: []study.Artefact{
+	return &study.Script{Name: "tern", Short: "Measure TERN's tables 1 and 3 to 8 and figures 11 to 13", Artefacts: []study.Artefact{
 		{Name: "table1", Title: "Table 1: constraints on inputs to reuse schedules", Config: "configs/tern/table1.yaml", Plan: planTable1},
 		{Name: "table3", Title: "Table 3: annotations", Config: "configs/tern/annotations.yaml", Plan: study.PlanWithSettings(planTable3)},
 		{
@@ -59,6 +60,7 @@ func newScript() *study.Script {
 			Name: "figure13", Title: "Figure 13: time to check constraints", Config: "configs/tern/figure13.yaml", Plan: planWithFlags(planFigure13),
 			Chart: &sheet.Chart{Kind: plots.Bars, Y: plots.Axis{Title: "time to check an input [us]"}, Columns: []string{"all", "simplified", "sliced", "both"}},
 		},
+		{Name: "servers", Title: "Apache and MySQL in windows of requests: the rows of all tables and figures", Config: "configs/tern/servers.yaml", Plan: served.Plan},
 	}}
 }
 
@@ -74,7 +76,7 @@ func planWithFlags(lay func(*study.Settings) (*study.Plan, error)) func(*study.O
 }
 
 func addFlags(f *pflag.FlagSet) {
-	f.Int("runs", 0, "`N` runs of each input and mode (table4), of each schedule (table7, table8)")
+	f.Int("runs", 0, "`N` runs of each input and mode (table4), of each schedule (table7, table8), of each server (servers)")
 	f.Int("times", 0, "`N` runs that a time is the mean of (table6, figures)")
 	f.Int("inputs", 0, "`N` inputs of each workload (table5)")
 	f.Int("followed", 0, "`N` of them that are run under their schedules (table5)")
@@ -82,5 +84,5 @@ func addFlags(f *pflag.FlagSet) {
 	f.Uint64("seed", 1, "`SEED` of the first run")
 	f.IntSlice("threads", nil, "`NUMBERS` of worker threads (table4)")
 	f.String("program", "fft", "`PROGRAM` of the configuration file to measure (table4)")
-	f.StringSlice("only", nil, "`PROGRAMS` to measure, and no others (not table4)")
+	f.StringSlice("only", nil, "`PROGRAMS`, or loads of servers, to measure, and no others (not table4)")
 }

@@ -137,6 +137,8 @@ type Report struct {
 	Region *region.Result `json:"region,omitempty"`
 	// Compared is the sum of standard output after the experiment's filter, nil without one.
 	Compared *output.Sum `json:"compared,omitempty"`
+	// Windows are numbers of a run in windows of requests, by the names of their measures.
+	Windows map[string]float64 `json:"windows,omitempty"`
 }
 
 // Cycles returns the virtual time of a run that has a Result: of its region of interest, if it has one.

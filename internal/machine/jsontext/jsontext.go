@@ -45,3 +45,19 @@ func Plain(list []Text) []string {
 	}
 	return out
 }
+
+// Mount is a mount.
+type Mount struct {
+	Host     Text `json:"host"`
+	Guest    Text `json:"guest"`
+	Writable bool `json:"writable"`
+}
+
+// Stdin describes standard input: "none", "stream" (its bytes are elsewhere) or "file": a regular file, by the name that the
+// guest can see, where it is, and the position in it.
+type Stdin struct {
+	Kind   string `json:"kind"`
+	Name   Text   `json:"name,omitempty"`
+	Path   Text   `json:"path,omitempty"`
+	Offset int64  `json:"offset,omitempty"`
+}
