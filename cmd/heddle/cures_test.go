@@ -90,6 +90,7 @@ var printers = map[string][]string{
 	"parquet-not-written":                   {"experiment export"},
 	"windows-without-memory-log":            {"run"},
 	"windows-without-tasks":                 {"run"},
+	"schedule-of-traced-threads":            {"run", "schedule record"},
 	"schedule-under-weak-memory":            {"run", "record", "schedule record", "cache add"},
 	"schedule-without-output":               {"schedule compute"},
 	"stdin-cannot-be-read":                  programs,

@@ -6,7 +6,7 @@ import (
 )
 
 // polls are accesses of a thread that has run for a quantum without an event. If they repeat themselves, with
-// their values, the thread waits for another one to store to what it loads, which no other thread has
+// their values, the thread waits for another one to store to memory that it loads, which no other thread has
 // used so far.
 type polls struct {
 	on   bool
@@ -46,7 +46,7 @@ func (p *polls) round() []memlog.Entry {
 	return nil
 }
 
-// notePolling notes that a thread has run for a quantum without an event. What it polls is shared from the next
+// notePolling notes that a thread has run for a quantum without an event. The memory that it polls is shared from the next
 // execution on; that loop then has events.
 func (r *runner) notePolling(t *thread) {
 	if r.log == nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/heddle-dmt/heddle/memmodel"
 )
 
-// Programs in which threads wait for others in loops. What a thread polls may have been used by no other
+// Programs in which threads wait for others in loops. The polled memory may have been used by no other
 // thread when it begins to wait, and threads that wait may execute atomic instructions.
 var waits = []struct {
 	name, source string

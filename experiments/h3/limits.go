@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"runtime/debug"
 	"strconv"
 	"sync"
 	"time"
@@ -57,6 +58,23 @@ func (l *limiter) shareOf(last bool) *limiter {
 		part.deadline = l.now().Add(left / 2)
 	}
 	return &part
+}
+
+// symbolicShare is a limiter for the symbolic trace before a search by execution: with half of the time that is left and
+// half of the memory, or all if no search follows.
+func (l *limiter) symbolicShare(last bool) *limiter {
+	part := l.shareOf(last)
+	if !last {
+		part.memory /= 2
+	}
+	return part
+}
+
+// releaseMemory gives memory that is no longer used back to the host if there is more than half of the limit's.
+func (l *limiter) releaseMemory() {
+	if l.memory > 0 && residentBytes() > l.memory/2 {
+		debug.FreeOSMemory()
+	}
 }
 
 // isTimeOver reports whether the time is over, or the work is cancelled.

@@ -42,6 +42,17 @@ func (c *clock) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
+// TestShareOfTheSymbolicTrace: the search by execution has the other half of the time and of the memory, if it follows.
+func TestShareOfTheSymbolicTrace(t *testing.T) {
+	l := newLimiter(t.Context(), &Options{Timeout: time.Minute, Memory: 4 << 30, Now: (&clock{}).now})
+	if part := l.symbolicShare(false); part.timeLeft() != 30*time.Second || part.memory != 2<<30 {
+		t.Errorf("before a search: %v and %d bytes", part.timeLeft(), part.memory)
+	}
+	if part := l.symbolicShare(true); part.timeLeft() != time.Minute || part.memory != 4<<30 {
+		t.Errorf("without one: %v and %d bytes", part.timeLeft(), part.memory)
+	}
+}
+
 // Limits of time hold at every step, that of memory while the solver works, and the report names
 // the limit.
 func TestLimitsHold(t *testing.T) {

@@ -268,7 +268,8 @@ func (r *Recording) Reproduce(ctx context.Context, o Options) (*Outcome, error) 
 			return out, err
 		}
 	}
-	err := r.tryCheckpoints(l.shareOf(o.isSymbolic()), out, &o)
+	err := r.tryCheckpoints(l.symbolicShare(o.isSymbolic()), out, &o)
+	l.releaseMemory()
 	isLimited := (errors.Is(err, errTimeout) || errors.Is(err, errMemory)) && !l.isReached()
 	if err == nil && !out.Verified && out.Answer != smt.Unsatisfiable || errors.Is(err, errNotFollowed) || isLimited {
 		if err := r.searchByExecution(l, out, &o, manyMoves); err != nil {

@@ -1,4 +1,4 @@
-// Package settings has what an experiment file or a command line says about windows of requests: the rules of the server's tasks,
+// Package settings has the options of windows of requests, in experiment files and on command lines: the rules of the server's tasks,
 // and the sizes. It runs nothing (package windows does).
 package settings
 

@@ -42,7 +42,7 @@ func (s *Settings) Resolve(dir string) {
 	}
 }
 
-// Wrong returns the first field that is wrong, its value and what is allowed; no name if all are right.
+// Wrong returns the first field that is wrong, its value and the allowed ones; no name if all are right.
 func (s *Settings) Wrong() (name string, found any, allowed string) {
 	const sizes = "the number of requests of a full window, 1 to 1000000"
 	timeout, err := time.ParseDuration(s.Timeout)
