@@ -1,7 +1,6 @@
 package prediction
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -284,7 +283,9 @@ func (p *prediction) runWitness(ctx context.Context, w *witness) (*racereport.Re
 	c.Enforce = &machine.Enforce{Schedule: w.schedule, Options: enforce.Options{Free: true}, Seed: c.Seed, Cores: c.Cores}
 	c.Record = &machine.Record{Listener: live, Sync: &machine.SyncRecord{Heap: true}, Memory: &recorder.MemoryConfig{}}
 	if recorded := replay.Recorded(); recorded != nil {
-		c.MaxInstructions = cmp.Or(c.MaxInstructions, 4*recorded.Instructions+slack)
+		if most := 4*recorded.Instructions + slack; c.MaxInstructions == 0 || c.MaxInstructions > most {
+			c.MaxInstructions = most
+		}
 	}
 	if _, err := machine.Run(ctx, c, machine.Isolated()); err != nil {
 		return nil, err
