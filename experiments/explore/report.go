@@ -106,6 +106,9 @@ func (r *Report) Write(w io.Writer, trace string) error {
 		print("executions with more are not explored, and may fail")
 	case r.Complete:
 		print("verified: %s executions under %v, none fails", count(r.Executions), r.Model)
+	case r.Executions == 0:
+		print("not verified: no execution was over; the first one is undisturbed")
+		print("the program has to end: give it less to do, or an input after which it ends")
 	default:
 		print("not verified: %s executions under %v, none fails; there are others", count(r.Executions), r.Model)
 	}
@@ -118,7 +121,7 @@ func (r *Report) Write(w io.Writer, trace string) error {
 	if r.Accepted != 0 {
 		print("the undisturbed run exits with status %d, which is no failure", r.Accepted)
 	}
-	if !r.Undisturbed {
+	if !r.Undisturbed && r.Executions > 0 {
 		print("threads: %d; events: at most %s in an execution, at %d instructions", r.Threads, count(r.Events), r.Instructions)
 	}
 	if r.Outlasted > 0 {
