@@ -28,6 +28,8 @@ type pendingAccesses struct {
 	begun []concolic.Access
 	// ahead is 1 if that instruction was executed already: begun are its remaining stores.
 	ahead uint64
+	// executed is the address of that instruction until its last access, or 0.
+	executed uint64
 	// split is the first other thread that wrote to loaded memory.
 	split arch.ThreadID
 }
@@ -57,9 +59,13 @@ func (r *Recording) addAccess(id arch.ThreadID, a concolic.Access, part, parts i
 	if len(r.inside) > 0 {
 		r.checkConflicts(id, a)
 	}
+	if a.PC != of.executed {
+		of.executed = 0
+	}
 	switch {
-	case parts > 0 && of.ahead > 0:
+	case parts > 0 && of.executed != 0:
 		if part == parts-1 {
+			of.executed = 0
 			r.leaveInstruction(id)
 		}
 	case parts == 0:
@@ -107,12 +113,16 @@ func (r *Recording) checkConflicts(id arch.ThreadID, a concolic.Access) {
 	}
 }
 
-// completeStores adds the remaining stores of the instruction that a thread is inside.
-func (l *pendingAccesses) completeStores(in *arch.Interrupted) {
-	l.done = append(l.done, l.begun...)
-	l.begun, l.ahead = l.begun[:0], 1
+// completeStores adds the remaining stores of the instruction that a thread is inside, which has gone through a number
+// of branches in its present piece.
+func (l *pendingAccesses) completeStores(in *arch.Interrupted, branches uint32) {
+	for _, a := range l.begun {
+		a.Branches = branches
+		l.done = append(l.done, a)
+	}
+	l.begun, l.ahead, l.executed = l.begun[:0], 1, uint64(in.PC)
 	for addr, value := range in.Stores() {
-		a := concolic.Access{PC: uint64(in.PC), Addr: uint64(addr), Size: len(value), Store: true}
+		a := concolic.Access{PC: uint64(in.PC), Addr: uint64(addr), Size: len(value), Store: true, Branches: branches}
 		var b [16]byte
 		copy(b[:], value)
 		a.Value = [2]uint64{binary.LittleEndian.Uint64(b[:]), binary.LittleEndian.Uint64(b[8:])}

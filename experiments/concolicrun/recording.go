@@ -304,7 +304,7 @@ func (r *Recording) runInstructions(cpu emu.CPU, id arch.ThreadID, instructions 
 		of.ahead = 0
 	}
 	if in, ok := cpu.Interrupted(); ok && in.HasStored() && of.ahead == 0 {
-		of.completeStores(&in)
+		of.completeStores(&in, uint32(in.Branches)-r.counted)
 		instructions++
 	}
 	if instructions > 0 && r.err == nil {
