@@ -16,10 +16,10 @@ import (
 // adds its sum before the first prints.
 func figure4(t *testing.T) *recorded {
 	t.Helper()
-	bin := gcctest.File(t, "../../experiments/concolicrun/testdata/divide.c", "-fno-inline", "-no-pie")
-	for seed := uint64(313); seed < 500; seed++ {
+	bin := gcctest.File(t, "../../experiments/concolicrun/testdata/divide.c", "-fno-inline", "-no-pie", "-DLATE")
+	for seed := range uint64(40) {
 		c := config(t, bin, "2", "2", "0")
-		c.Seed, c.Sched = seed, sched.Options{Policy: sched.Random, DelayRate: 0.3, DelayCycles: 3000}
+		c.Seed, c.Sched = seed, sched.Options{Policy: sched.Random, Quantum: 200}
 		if r := record(t, c, arguments); r.ordered() {
 			t.Logf("seed %d", seed)
 			return r

@@ -70,9 +70,9 @@ func enforced(t *testing.T, c machine.Config, m *tern.Schedule) (*machine.Result
 // first prints the result.
 func figure4(t *testing.T, bin string) string {
 	t.Helper()
-	for seed := uint64(313); seed < 500; seed++ {
+	for seed := range uint64(40) {
 		c := config(t.TempDir(), bin, "2", "2", "0")
-		c.Seed, c.Sched = seed, sched.Options{Policy: sched.Random, DelayRate: 0.3, DelayCycles: 3000}
+		c.Seed, c.Sched = seed, sched.Options{Policy: sched.Random, Quantum: 200}
 		path := record(t, c)
 		m, err := peregrine.Make(context.Background(), path, peregrine.Options{Portable: true})
 		if err != nil {
@@ -123,7 +123,7 @@ func TestBuildsWithoutFlags(t *testing.T) {
 // and follows the schedule on "2 1000 8", as the paper says; "2 2 1" would race.
 func TestFigure5(t *testing.T) {
 	testsize.SkipQuick(t)
-	bin := gcctest.File(t, "../concolicrun/testdata/divide.c", "-fno-inline", "-no-pie")
+	bin := gcctest.File(t, "../concolicrun/testdata/divide.c", "-fno-inline", "-no-pie", "-DLATE")
 	m, err := tern.Make(context.Background(), figure4(t, bin), tern.Options{})
 	if err != nil {
 		t.Fatal(err)

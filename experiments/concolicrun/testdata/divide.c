@@ -34,6 +34,9 @@ int main(int argc, char *argv[]) {
   assert(nthread > 0 && size >= nthread);
   for (int i = 1; i < nthread; ++i) pthread_create(&t, NULL, worker, NULL);
   worker(NULL);
+#ifdef LATE  // the other threads have added their sums when this one reads the result
+  for (volatile int i = 0; i < 5000; ++i) continue;
+#endif
   if (atoi(argv[3]) == 1) result += 1000000;
   printf("result = %lu\n", result);
   return 0;
