@@ -3,6 +3,7 @@ package windows
 import (
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/heddle-dmt/heddle/analyses/symbolic"
 	"github.com/heddle-dmt/heddle/emu/arch"
@@ -108,7 +109,7 @@ func (r *jointReader) add(line string) error {
 	}
 	e := r.parser.Expr(n)
 	if e == nil || !isJoint(e) {
-		return fmt.Errorf("no condition on hidden state has the number %d", n)
+		return fmt.Errorf("the number of a condition on hidden state, %d: %w", n, strconv.ErrRange)
 	}
 	r.conditions = append(r.conditions, e)
 	return nil
