@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/heddle-dmt/heddle/analyses/races/report"
@@ -21,6 +22,14 @@ func TestDetectorsCompared(t *testing.T) {
 	if !testsize.Long() {
 		t.Skip("left to make long")
 	}
+	var mu sync.Mutex
+	var rows []string
+	t.Cleanup(func() {
+		slices.Sort(rows)
+		for _, row := range rows {
+			t.Log(row)
+		}
+	})
 	eachBug(t, func(t *testing.T, p Program) {
 		bin := build(t, p, Variant{Form: Buggy, Debug: true, Optimize: 2})
 		args := p.CommandLine(p.Arguments.Test, 4)
@@ -62,7 +71,10 @@ func TestDetectorsCompared(t *testing.T) {
 		}
 		slices.SortFunc(others, byLine)
 		others = slices.Compact(others)
-		t.Logf("| %s | %d | %d |%s %s | %s |", p.Name, len(own), len(predicted), counts, numbers(without(all, others)), numbers(without(others, all)))
+		mu.Lock()
+		defer mu.Unlock()
+		rows = append(rows, fmt.Sprintf("| %s | %d | %d |%s %s | %s |", p.Name, len(own), len(predicted), counts,
+			numbers(without(all, others)), numbers(without(others, all))))
 	})
 }
 
