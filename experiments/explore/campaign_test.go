@@ -28,12 +28,14 @@ func TestMissesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	verified := 0
+	verified, whole := 0, true
 	for i, p := range list {
 		if testsize.Runs(1, 2, 3) < 3 && i%12 != 7 {
 			continue
 		}
+		ran := false
 		t.Run(p.Name, func(t *testing.T) {
+			ran = true
 			for _, buggy := range []bool{false, true} {
 				program, err := p.Build(buggy, "-static")
 				if err != nil {
@@ -48,8 +50,9 @@ func TestMissesNothing(t *testing.T) {
 				}
 			}
 		})
+		whole = whole && ran
 	}
-	if verified == 0 {
+	if verified == 0 && whole {
 		t.Error("no program was verified")
 	}
 }
