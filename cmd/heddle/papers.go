@@ -16,9 +16,9 @@ import (
 const papersProgram = "heddle-papers"
 
 var errPapersProgram = errs.Define("papers-program",
-	"cannot start the program {program}, which measures the papers' tables and figures",
+	"cannot start the program {program}, which measures the papers' tables and figures (it is in the Debian package heddle-papers, and make papers-programs builds it in the repository)",
 	"The program is not in the folder of heddle's own program, in ../lib/heddle beside it, or in PATH.",
-	"Install the Debian package heddle-papers, or build it in the repository with `make papers`.")
+	"Install the Debian package heddle-papers, or build it in the repository with `make papers-programs`.")
 
 func (a *app) papersCommand() *cobra.Command {
 	return &cobra.Command{
