@@ -98,7 +98,7 @@ func TestSetsAreSufficient(t *testing.T) {
 	}
 }
 
-// randomExpressions returns a function that makes an expression with so many levels of operations and so many bits.
+// randomExpressions returns a function that makes an expression with a number of levels of operations and a number of bits.
 func randomExpressions(p *symbolic.Pool, rnd *rand.Rand, bytes int) func(depth, bits int) *symbolic.Expr {
 	type binary = func(a, b *symbolic.Expr) *symbolic.Expr
 	ops := []binary{p.And, p.Or, p.Xor, p.Add, p.Sub, p.Mul, p.Shl, p.LShr, p.AShr}

@@ -159,7 +159,7 @@ func runsOf(values *[256]uint64, inside *[256]bool) (list []run) {
 	return list
 }
 
-// chooseRun is the value of a table as an expression of so many bits.
+// chooseRun is the value of a table as an expression of a number of bits.
 func (x *Executor) chooseRun(symbol *symbolic.Expr, runs []run, bits int) *symbolic.Expr {
 	if n := len(runs); n > 1 {
 		half := runs[n/2-1]

@@ -28,7 +28,7 @@ type pendingAccesses struct {
 	begun []concolic.Access
 	// ahead is 1 if that instruction was executed already: begun are its remaining stores.
 	ahead uint64
-	// executed is the address of that instruction until its last access, or 0.
+	// executed is the address of that instruction until its last access is logged, or 0.
 	executed uint64
 	// split is the first other thread that wrote to loaded memory.
 	split arch.ThreadID

@@ -7,7 +7,7 @@ import (
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
-// Blocks are those that the allocator has returned and the program has not freed; a new process has its parent's.
+// A block has been returned by the allocator and not been freed; a new process has its parent's.
 func TestBlocksOfTheHeap(t *testing.T) {
 	var n placeNames
 	n.noteAllocation(1, &event.Heap{Op: event.HeapAllocate, Addr: 0x1000, Size: 16, PC: 7})

@@ -28,7 +28,7 @@ func registerAt(at arch.Addr) (t arch.ThreadID, offset int, ok bool) {
 	return arch.ThreadID(n / registerBytes), int(n % registerBytes), at >= registerBase
 }
 
-// symbolicRegisters are those that are hidden state.
+// symbolicRegisters are the registers that are hidden state.
 var symbolicRegisters = []int{
 	arch.RDX, arch.RBX, arch.RBP, arch.RSI, arch.RDI, arch.R8, arch.R9, arch.R10, arch.R12, arch.R13, arch.R14, arch.R15,
 }

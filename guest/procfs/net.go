@@ -126,7 +126,7 @@ const (
 	closing  = 11
 )
 
-// tcpCounts are the numbers of TCP's sockets as Linux counts them: inUse are all but those in TIME_WAIT, and orphans those that
+// tcpCounts are the numbers of TCP's sockets as Linux counts them: inUse are all but those in TIME_WAIT, and orphans the ones that
 // no process has any more.
 type tcpCounts struct{ inUse, orphans, timeWait, received int }
 

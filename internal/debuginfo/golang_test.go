@@ -14,7 +14,7 @@ import (
 // they gave, also one that may be loaded anywhere.
 func TestStrippedGo(t *testing.T) {
 	if _, err := exec.LookPath("go"); err != nil {
-		t.Skip("there is no go")
+		t.Skip("there is no go: install the package golang")
 	}
 	dir := t.TempDir()
 	source := filepath.Join(dir, "main.go")

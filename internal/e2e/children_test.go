@@ -10,7 +10,7 @@ import (
 )
 
 // TestGoProgramThatStartsProcesses: goroutines start processes under each policy, and when the run is replayed, enforced,
-// examined for races, and executed by Frost, which ends with status 121 if it has survived races (of Go's run-time system). Natively
+// and executed by Frost, which ends with status 121 if it has survived races (of Go's run-time system). Natively
 // the program prints 39: three times "child N\n" and "<nil>".
 func TestGoProgramThatStartsProcesses(t *testing.T) {
 	testsize.SkipQuick(t)

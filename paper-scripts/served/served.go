@@ -23,7 +23,7 @@ import (
 
 // settings are those of a configuration file.
 type settings struct {
-	// Runs are those that follow the schedules of a load's first run, each on another machine.
+	// Runs follow the schedules of a load's first run, each on another machine.
 	Runs  int    `mapstructure:"runs"`
 	Loads []load `mapstructure:"loads"`
 	Rows  []row  `mapstructure:"rows"`
