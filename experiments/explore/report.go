@@ -107,8 +107,7 @@ func (r *Report) Write(w io.Writer, trace string) error {
 	case r.Complete:
 		print("verified: %s executions under %v, none fails", count(r.Executions), r.Model)
 	case r.Executions == 0:
-		print("not verified: no execution was over; the first one is undisturbed")
-		print("the program has to end: give it less to do, or an input after which it ends")
+		print("not verified: no execution has ended: the program needs less to do, or an input after which it ends, or more time")
 	default:
 		print("not verified: %s executions under %v, none fails; there are others", count(r.Executions), r.Model)
 	}
