@@ -152,10 +152,11 @@ static enum direct_stop load_extended(struct direct_engine *e, uint64_t va) {
   struct direct_float image, start, *f = float_of(e);
   uint64_t wanted = requested(e);
   if (!direct_read(e, va, &image, FLOAT_LEGACY_BYTES + 64)) return direct_fault(e);
-  if ((wanted & STATE_AVX) && !direct_read(e, va + 576, image.ymm_high, sizeof image.ymm_high)) return direct_fault(e);
+  // As on AMD's processors, a header that is not valid is found before a fault of what follows it.
   bool fits = !(image.xstate_bv & ~(uint64_t)STATE_ALL) && !image.xcomp_bv && !image.header[0];
   bool mxcsr = wanted & (STATE_SSE | STATE_AVX);
   if (!fits || (mxcsr && (image.mxcsr & ~MXCSR_MASK))) return direct_raise(e, VECTOR_PROTECTION);
+  if ((wanted & STATE_AVX) && !direct_read(e, va + 576, image.ymm_high, sizeof image.ymm_high)) return direct_fault(e);
   for (size_t i = 0; i < sizeof start; i++) ((uint8_t *)&start)[i] = 0;
   start.fcw = FCW_START;
   uint64_t present = image.xstate_bv;

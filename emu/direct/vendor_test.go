@@ -67,6 +67,13 @@ func (i Instruction) setsMisalignedMask(want *oracleResult) bool {
 	return i.vexMap == 1 && i.opcode == 0xae && binary.LittleEndian.Uint32(want.State.FP[24:])&misaligned != 0
 }
 
+// mayNameSecondPage reports whether the processor's fault is at the page after the engine's and the instruction is FXRSTOR:
+// where both pages of its operand fault, family 1Ah of AMD's processors names the second, earlier ones the first. No manual
+// says which.
+func (i Instruction) mayNameSecondPage(engine, processor uint64) bool {
+	return i.vexMap == 1 && i.opcode == 0xae && i.modrm>>3&7 == 1 && processor == engine+arch.PageSize
+}
+
 // lacksDescriptor reports whether the host has no descriptor for the selector of Linux's code segment
 // for programs of 32 bits, as kernels that run no such programs; the guest's has one.
 func (i Instruction) lacksDescriptor(got *oracleResult, want *oracleResult) bool {
