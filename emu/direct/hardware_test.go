@@ -290,7 +290,7 @@ func disagreement(s *subject, c *oracleCase, want *oracleResult, in Instruction)
 		address &^= arch.PageSize - 1
 		want.Address &^= arch.PageSize - 1
 	}
-	if trap == 14 && want.Trap == 14 && in.mayNameSecondPage(address, want.Address) {
+	if trap == 14 && want.Trap == 14 && c.mayNameSecondPage(address, want.Address) {
 		want.Address = address
 	}
 	if trap != want.Trap || (trap == 14 && address != want.Address) {

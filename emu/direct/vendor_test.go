@@ -70,8 +70,9 @@ func (i Instruction) setsMisalignedMask(want *oracleResult) bool {
 // mayNameSecondPage reports whether the processor's fault is at the page after the engine's and the instruction is FXRSTOR:
 // where both pages of its operand fault, family 1Ah of AMD's processors names the second, earlier ones the first. No manual
 // says which.
-func (i Instruction) mayNameSecondPage(engine, processor uint64) bool {
-	return i.vexMap == 1 && i.opcode == 0xae && i.modrm>>3&7 == 1 && processor == engine+arch.PageSize
+func (c *oracleCase) mayNameSecondPage(engine, processor uint64) bool {
+	_, operand, found := bytes.Cut(c.Code[:c.NCode], []byte{0x0f, 0xae})
+	return found && operand[0]>>3&7 == 1 && processor == engine+arch.PageSize
 }
 
 // lacksDescriptor reports whether the host has no descriptor for the selector of Linux's code segment
