@@ -10,6 +10,7 @@ import (
 	"io"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -65,8 +66,8 @@ deadlocked or reached --max-instructions, 123 when it reached --time-limit, and 
 when heddle itself failed.
 
 By default the guest sees, read-only, the files that a program needs to start
-(its own binary, libraries, locales, name look-up and time zone) and the current
-folder. Files that it writes stay in memory and are discarded at the end, unless
+(its own binary, libraries, locales, name look-up and time zone), the current folder,
+and files and folders that its arguments name. Files that it writes stay in memory and are discarded at the end, unless
 they are written to a :rw mount or kept with --export.`,
 		Example: `  heddle run --cores 4 --seed 7 -- pigz -p 4 -k file
   heddle run --sched pct --verify 5 --summary run.json -- ./racy
@@ -320,6 +321,9 @@ func (a *app) finish(ctx context.Context, flags *pflag.FlagSet, f runFlags, j jo
 	if names := unsupportedCalls(result); names != "" && result.ExitCode != 0 && !f.quiet {
 		a.say("the program made system calls that the machine answers with ENOSYS: %s; --strace prints where", names)
 	}
+	if names := hiddenData(result); len(names) > 0 && result.ExitCode != 0 && !f.quiet {
+		a.say("the program looked for what the host has and the guest does not see: %s; --mount %[2]s:%[2]s shows it", strings.Join(names, ", "), names[0])
+	}
 	switch result.Outcome {
 	case machine.OutcomeExit:
 	case machine.OutcomeInterrupted:
@@ -352,6 +356,15 @@ func unsupportedCalls(r *machine.Result) string {
 	names := slices.Sorted(maps.Keys(r.UnsupportedSyscalls))
 	names = slices.DeleteFunc(names, func(name string) bool { return name == "rseq" })
 	return strings.Join(names, ", ")
+}
+
+// hiddenData lists, up to three, the paths that the program did not find although the host has them, but for those that many
+// programs try without need: configuration in /etc and in files whose names begin with a dot.
+func hiddenData(r *machine.Result) []string {
+	names := slices.DeleteFunc(slices.Clone(r.Unseen), func(name string) bool {
+		return strings.HasPrefix(name, "/etc/") || strings.HasPrefix(path.Base(name), ".")
+	})
+	return names[:min(len(names), 3)]
 }
 
 // repeatIntroduction names the inputs that are not in the command: heddle's own standard input,

@@ -32,10 +32,11 @@ type FS struct {
 	cached    []*Inode          // with unchanged pages of host files, oldest first
 	touched   map[*lower]bool   // whose content this copy of the file system has read
 	mounts    []MountInfo
-	writable  []*Dentry  // tops of rw mounts, in the order of mounting
-	readOnly  []*Dentry  // tops of other mounts
-	waits     []lockWait // for record locks, oldest first
-	locks     int        // record locks of all files
+	unseen    map[string]bool // see Unseen
+	writable  []*Dentry       // tops of rw mounts, in the order of mounting
+	readOnly  []*Dentry       // tops of other mounts
+	waits     []lockWait      // for record locks, oldest first
+	locks     int             // record locks of all files
 	anonInode *Inode
 	queues    *Dentry // the folder of message queues
 	terminals *Dentry // the folder of slaves of pseudo-terminals

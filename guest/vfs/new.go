@@ -39,7 +39,7 @@ var scratchFolders = []struct {
 func New(cfg Config) (*FS, error) {
 	fs := &FS{
 		ram: cfg.RAM, memory: cfg.Memory, host: newHost(cfg.HostTimes, cfg.FileTimeNS), startNS: cfg.FileTimeNS,
-		maxInodes: cfg.MaxInodes, linked: map[hostID]*Inode{}, touched: map[*lower]bool{}, nodeWatches: map[nodeKey][]Watch{},
+		maxInodes: cfg.MaxInodes, linked: map[hostID]*Inode{}, unseen: map[string]bool{}, touched: map[*lower]bool{}, nodeWatches: map[nodeKey][]Watch{},
 		Leases: defaultLeases, protectedHardlinks: true, protectedSymlinks: true,
 	}
 	if fs.maxInodes == 0 {

@@ -1,7 +1,10 @@
 package vfs
 
 import (
+	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 )
 
 // basePaths are the paths of the host that programs of Debian need in order to start
@@ -30,6 +33,45 @@ var basePaths = []string{
 	"/etc/os-release", "/etc/passwd", "/etc/perl", "/etc/profile", "/etc/profile.d", "/etc/protocols",
 	"/etc/python3", "/etc/python3.11", "/etc/python3.12", "/etc/python3.13", "/etc/resolv.conf", "/etc/rpc", "/etc/services",
 	"/etc/shells", "/etc/skel", "/etc/ssl/certs", "/etc/ssl/openssl.cnf", "/etc/terminfo", "/etc/timezone",
+}
+
+// NamedPaths lists the files and folders of the host that a program's arguments name and that the guest sees for that reason:
+// those with a slash that exist, also behind the first "=" of an argument (if=/data/in, --input=/data/in). Relative ones are
+// taken from dir. A folder that is or holds one that the guest has otherwise, such as /, /etc, /tmp, home or dir, is left out: it
+// shows no more than without an argument.
+func NamedPaths(args []string, dir, home string) []string {
+	paths := []string{}
+	for _, arg := range args {
+		_, value, _ := strings.Cut(arg, "=")
+		for _, name := range []string{arg, value} {
+			if !strings.Contains(name, "/") {
+				continue
+			}
+			if !filepath.IsAbs(name) {
+				name = filepath.Join(dir, name)
+			}
+			name = filepath.Clean(name)
+			if _, err := os.Stat(name); err == nil && !slices.Contains(paths, name) && !holdsGuestFolder(name, dir, home) {
+				paths = append(paths, name)
+			}
+		}
+	}
+	return paths
+}
+
+// holdsGuestFolder reports whether a clean absolute path of the host is, or holds, a folder that the guest has otherwise, or
+// lies in /proc, /sys or /dev.
+func holdsGuestFolder(name, dir, home string) bool {
+	folders := slices.Concat(basePaths, []string{dir, home})
+	for _, s := range scratchFolders {
+		folders = append(folders, s.path)
+	}
+	for _, own := range ownFolders {
+		if isWithin(name, "/"+own) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(folders, func(folder string) bool { return isWithin(folder, name) })
 }
 
 // DefaultPaths lists the paths of the host that a program sees unless another root is

@@ -109,6 +109,34 @@ func TestProgramBehindLinks(t *testing.T) {
 	}
 }
 
+// TestNamedPaths: what arguments name is visible, and nothing beside it.
+func TestNamedPaths(t *testing.T) {
+	base, work := t.TempDir(), t.TempDir()
+	write(t, base+"/in", "named")
+	write(t, base+"/other", "private")
+	write(t, base+"/data/deep", "in a folder")
+	relative, err := filepath.Rel(work, base+"/data")
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"if=" + base + "/in", "/", "/etc", "/tmp", "/proc/self", filepath.Dir(work), work, "in", relative, base + "/none", "s/a/b/"}
+	paths := NamedPaths(args, work, "/home/somebody")
+	if want := []string{base + "/in", base + "/data"}; !slices.Equal(paths, want) {
+		t.Fatalf("the arguments name %q, not %q", paths, want)
+	}
+	fs := newFS(t, Config{Paths: append(DefaultPaths("sh", work), paths...)})
+	c := as(fs, 0, 0)
+	if got := read(t, fs, c, base+"/in") + read(t, fs, c, base+"/data/deep"); got != "namedin a folder" {
+		t.Errorf("they have %q", got)
+	}
+	if got := names(t, fs, c, base); got != "data in" {
+		t.Errorf("their folder has %q", got)
+	}
+	if _, errno := fs.Lookup(c, nil, base+"/other", true); errno != unix.ENOENT || !slices.Equal(fs.Unseen(), []string{base + "/other"}) {
+		t.Errorf("a file beside them: %v; not seen: %q", errno, fs.Unseen())
+	}
+}
+
 func TestRootFS(t *testing.T) {
 	root := t.TempDir()
 	write(t, root+"/etc/passwd", "of the tree")

@@ -25,7 +25,7 @@ func (fs *FS) CopyForSnapshot(c *deepcopy.Copier) any {
 		n.linked[id] = deepcopy.Copy(c, i)
 	}
 	n.cached, n.touched = deepcopy.Copy(c, fs.cached), maps.Clone(fs.touched)
-	n.mounts = slices.Clone(fs.mounts)
+	n.mounts, n.unseen = slices.Clone(fs.mounts), maps.Clone(fs.unseen)
 	n.writable, n.readOnly = deepcopy.Copy(c, fs.writable), deepcopy.Copy(c, fs.readOnly)
 	n.waits = deepcopy.Copy(c, fs.waits)
 	n.anonInode = deepcopy.Copy(c, fs.anonInode)

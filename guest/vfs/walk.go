@@ -121,6 +121,9 @@ func (w *pathWalker) stepTo(name string, follow bool) unix.Errno {
 	}
 	d, errno := w.fs.findChild(w.c, w.at, name)
 	if errno != 0 {
+		if errno == unix.ENOENT {
+			w.fs.noteAbsent(w.at, name)
+		}
 		return errno
 	}
 	if follow && d.inode.IsSymlink() {

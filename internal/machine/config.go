@@ -55,6 +55,8 @@ type Config struct {
 	// RootFS is the host folder that is the guest's root; empty means the
 	// host's own root, reduced to the paths of DefaultPaths.
 	RootFS string
+	// Named are paths of the host that the guest sees because arguments name them; nil: those of vfs.NamedPaths.
+	Named []string
 	// Mounts are further host folders, visible at guest paths.
 	Mounts []Mount
 	// Hidden are absolute paths of the host that the guest does not see, whether they

@@ -118,6 +118,7 @@ func (m *Machine) report() error {
 		r.Inputs = append(r.Inputs, Input{Path: i.Path, SHA256: i.SHA256})
 	}
 	r.Faults = m.host.SeenFaults()
+	r.Unseen = s.fs.Unseen()
 	if r.OverlayFiles, err = s.fs.Left(); err != nil {
 		return errInputs.Wrap(err)
 	}

@@ -74,6 +74,7 @@ type manifest struct {
 	Costs           arch.Costs          `json:"costs"`
 	RandomizeLayout bool                `json:"randomize_layout"`
 	RootFS          jsontext.Text       `json:"rootfs"`
+	Named           []jsontext.Text     `json:"named,omitempty"`
 	Mounts          []jsontext.Mount    `json:"mounts"`
 	Hidden          []jsontext.Text     `json:"hidden,omitempty"`
 	HostTimes       bool                `json:"host_times"`
@@ -110,7 +111,7 @@ func (m *Machine) describeRun() manifest {
 		Cores: c.Cores, Seed: c.Seed, Sched: c.Sched, Control: c.Control, Memory: c.Memory, Costs: c.Costs, RandomizeLayout: c.RandomizeLayout,
 		RootFS: jsontext.Text(c.RootFS), HostTimes: c.HostTimes, MaxMemory: c.MaxMemory, MaxInstructions: c.MaxInstructions,
 		UnknownENOSYS: c.UnknownENOSYS, Stdin: describeStdin(c.Stdin), Enforce: c.Enforce, Publish: c.Publish, Requests: c.Requests, Service: c.Service,
-		Recordings: c.Record.kinds(),
+		Recordings: c.Record.kinds(), Named: jsontext.Of(c.Named),
 	}
 	if s := &c.Record.Stretch; !s.IsWhole() {
 		out.Stretch = s
@@ -161,7 +162,7 @@ func (t *manifest) toConfig() Config {
 		RootFS: string(t.RootFS), HostTimes: t.HostTimes, MaxMemory: t.MaxMemory, MaxInstructions: t.MaxInstructions,
 		UnknownENOSYS: t.UnknownENOSYS, Enforce: t.Enforce, Publish: t.Publish, Requests: t.Requests, Service: t.Service,
 	}
-	c.Hidden = jsontext.Plain(t.Hidden)
+	c.Named, c.Hidden = jsontext.Plain(t.Named), jsontext.Plain(t.Hidden)
 	for fd := range c.Closed {
 		c.Closed[fd] = slices.Contains(t.Closed, fd)
 	}

@@ -46,6 +46,8 @@ type Result struct {
 	Requests []requests.Summary `json:"requests,omitempty"`
 	// OverlayFiles are the guest paths of files left in the overlay.
 	OverlayFiles []string `json:"overlay_files"`
+	// Unseen lists paths that the guest has not found although the host has them (vfs.FS.Unseen).
+	Unseen []string `json:"-"`
 	// InvalidInstruction says which instruction that the machine's processor does not
 	// have was the first to kill a process, or that glibc refused a program because of the
 	// processor's level.

@@ -62,7 +62,10 @@ func (m *Machine) mountFiles() (*vfs.FS, error) {
 		cfg.Stored = c.Replay.inputs.Files
 	}
 	if c.RootFS == "" {
-		cfg.Paths = vfs.DefaultPaths(c.Args[0], c.Dir)
+		if c.Named == nil {
+			c.Named = vfs.NamedPaths(c.Args[1:], c.Dir, cfg.Home)
+		}
+		cfg.Paths = append(vfs.DefaultPaths(c.Args[0], c.Dir), c.Named...)
 	}
 	for _, mount := range c.Mounts {
 		cfg.Mounts = append(cfg.Mounts, vfs.Mount(mount))
