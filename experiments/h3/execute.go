@@ -1,10 +1,10 @@
 package h3
 
 import (
-	"github.com/heddle-dmt/heddle/analyses/h3/model"
 	"github.com/heddle-dmt/heddle/analyses/smt"
 	"github.com/heddle-dmt/heddle/experiments/h3/pathsearch"
 	"github.com/heddle-dmt/heddle/internal/machine"
+	"github.com/heddle-dmt/heddle/memmodel/storebuffer"
 	"github.com/heddle-dmt/heddle/sched/guided"
 )
 
@@ -13,9 +13,10 @@ import (
 const fewMoves, manyMoves = 40_000, 400_000
 
 // searchByExecution looks for a schedule by executing the program along the recorded paths. If there is one,
-// out has it. It looks for none under TSO and PSO, and for no run without end.
+// out has it. The program is executed under sequential consistency: a schedule in which no store waits is one of TSO and PSO
+// too. It looks for no run without end.
 func (r *Recording) searchByExecution(l *limiter, out *Outcome, o *Options, moves int) error {
-	if o.isSymbolic() || out.Model != model.SC || out.Failure.Class == machine.FailureHang || out.hasSearched >= moves {
+	if o.isSymbolic() || out.Failure.Class == machine.FailureHang || out.hasSearched >= moves {
 		return nil
 	}
 	out.hasSearched = moves
@@ -23,6 +24,7 @@ func (r *Recording) searchByExecution(l *limiter, out *Outcome, o *Options, move
 	if err != nil {
 		return err
 	}
+	c.Memory = storebuffer.Options{}
 	found, err := pathsearch.Search(l.ctx, pathsearch.Problem{
 		Config: c, Profile: r.profile, Moves: moves, Stop: l.isReached,
 		Fails: func(m *machine.Machine, stdout, stderr []byte) bool { return out.isSameFailure(m, stdout, stderr, o) },

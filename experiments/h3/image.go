@@ -116,7 +116,7 @@ func (h *PausedRun) word(at uint64) uint64 { return binary.LittleEndian.Uint64(h
 // fillFromMachine fills an image from a halted machine.
 func fillFromMachine(image *symtrace.Image, halt *PausedRun) {
 	image.Peek = func(addr uint64, b []byte) int { return halt.Peek(arch.Addr(addr), b) }
-	image.CPUID, image.Clock = halt.CPUID, halt.task.ClockNS
+	image.CPUID, image.Clock, image.Affinity = halt.CPUID, halt.task.ClockNS, halt.task.Affinity()
 	image.File = func(name string) (*symtrace.File, unix.Errno) {
 		content, stat, errno := halt.File(name)
 		return &symtrace.File{Content: content, Stat: stat}, errno
@@ -267,7 +267,7 @@ func (n *symbolNames) addFunction(name string, at uint64) {
 var followedOps = map[event.SyncOp]bool{
 	event.OpOnce: true, event.OpC11CallOnce: true, event.OpTestCancel: true, event.OpSemOpen: true, event.OpSemClose: true,
 	event.OpC11ThrdCreate: true, event.OpC11ThrdJoin: true, event.OpC11ThrdExit: true, event.OpMutexConsistent: true,
-	event.OpCancel: true,
+	event.OpCancel: true, event.OpKeyCreate: true, event.OpKeyDelete: true, event.OpC11TssCreate: true, event.OpC11TssDelete: true,
 }
 
 // library are functions of the C library that are not followed: they keep state of

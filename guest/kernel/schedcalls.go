@@ -35,11 +35,15 @@ func sysSchedGetaffinity(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	if errno != 0 {
 		return 0, errno
 	}
-	mask := target.affinity
-	if mask == 0 {
-		mask = t.k.allCores()
+	return 8, t.proc.space.WriteU64(arch.Addr(a[2]), target.Affinity())
+}
+
+// Affinity is the set of the cores on which the thread may run, bit by bit.
+func (t *Task) Affinity() uint64 {
+	if t.affinity == 0 {
+		return t.k.allCores()
 	}
-	return 8, t.proc.space.WriteU64(arch.Addr(a[2]), mask)
+	return t.affinity
 }
 
 func sysSchedSetaffinity(t *Task, a [6]uint64) (uint64, unix.Errno) {

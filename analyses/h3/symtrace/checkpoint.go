@@ -45,6 +45,7 @@ func (b *pass) startAtCheckpoint() {
 		b.startedThreads[s.ID] = true
 		w := b.newThread(s.ID)
 		w.machine.State, w.memory, w.returnAddress = s.State, symmem.New(b.image.peekChanged), s.Return
+		w.signalStack.Unknown = true
 		w.at = w.path.Advance(paths.Position{}, int(s.Executed))
 		b.byPointer[s.State.Word(vex.OffsetFS)] = w
 	}

@@ -27,6 +27,8 @@ type Image struct {
 	// Clock reads a clock (clock_gettime(2)), in nanoseconds; an unknown one has 0. Without it all
 	// have 0.
 	Clock func(id int32) int64
+	// Affinity is the set of the cores on which the first thread may run, and those that it makes.
+	Affinity uint64
 	// Functions are the functions that are not followed, by their first address.
 	Functions map[uint64]Function
 	// Objects are variables in memory, by address.

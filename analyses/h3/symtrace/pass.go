@@ -165,6 +165,7 @@ const maxThreads = 64
 func (b *pass) startFirstThread(id arch.ThreadID, prefix uint64) (*threadExec, error) {
 	w := b.newThread(id)
 	w.machine.State, w.memory = b.image.State, symmem.New(b.image.peekChanged)
+	w.signalStack.Unknown = true
 	w.startStretch()
 	pc := w.currentPC()
 	at, ok := w.path.FindBlock(paths.Position{}, pc)

@@ -7,6 +7,7 @@ import (
 	"github.com/heddle-dmt/heddle/analyses/h3/model"
 	"github.com/heddle-dmt/heddle/analyses/h3/paths"
 	"github.com/heddle-dmt/heddle/analyses/h3/symtrace/flows"
+	"github.com/heddle-dmt/heddle/analyses/h3/symtrace/oscalls"
 	"github.com/heddle-dmt/heddle/analyses/h3/symtrace/symmem"
 	"github.com/heddle-dmt/heddle/analyses/symbolic"
 	"github.com/heddle-dmt/heddle/analyses/vex"
@@ -58,6 +59,7 @@ type threadState struct {
 	askedTime          bool // it has asked for the time
 	files              map[uint64]openFile
 	openedCount        uint64
+	signalStack        oscalls.SignalStack
 
 	cleanups     []uint64 // the jmp_bufs of clean-ups
 	signalFrames []interruptedState

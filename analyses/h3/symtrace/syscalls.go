@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/heddle-dmt/heddle/analyses/h3/model"
+	"github.com/heddle-dmt/heddle/analyses/h3/symtrace/oscalls"
 	"github.com/heddle-dmt/heddle/analyses/h3/symtrace/symmem"
 	"github.com/heddle-dmt/heddle/analyses/vex"
 	"github.com/heddle-dmt/heddle/guest/linux"
@@ -52,7 +53,7 @@ func (w *threadExec) runSyscall() error {
 		w.inSyscall, w.syscallInterrupted = false, true
 		return nil
 	}
-	for i := range usedArguments[number] {
+	for i := range oscalls.Arguments[number] {
 		var err error
 		if args[i], err = w.syscallArgument(i); err != nil {
 			return err
@@ -64,16 +65,6 @@ func (w *threadExec) runSyscall() error {
 	err := w.dispatchSyscall(number, &args)
 	w.beforeSyscall = nil
 	return err
-}
-
-// usedArguments has how many arguments matter of the calls that have a meaning.
-var usedArguments = map[uint64]int{
-	unix.SYS_WRITE: 3, unix.SYS_OPEN: 2, unix.SYS_OPENAT: 3, unix.SYS_CLOSE: 1, unix.SYS_READ: 3, unix.SYS_PREAD64: 4,
-	unix.SYS_LSEEK: 3, unix.SYS_FSTAT: 2, unix.SYS_STAT: 2, unix.SYS_NEWFSTATAT: 4, unix.SYS_MMAP: 6, unix.SYS_PWRITE64: 4,
-	unix.SYS_FCNTL: 3, unix.SYS_SOCKET: 3, unix.SYS_SOCKETPAIR: 4, unix.SYS_PIPE: 1, unix.SYS_PIPE2: 2, unix.SYS_CONNECT: 1,
-	unix.SYS_ACCEPT: 1, unix.SYS_ACCEPT4: 1, unix.SYS_RECVFROM: 5, unix.SYS_SENDTO: 4, unix.SYS_SHUTDOWN: 2, unix.SYS_SETSOCKOPT: 1,
-	unix.SYS_TIME: 1, unix.SYS_CLOCK_GETTIME: 2, unix.SYS_CLOCK_GETRES: 2, unix.SYS_GETTIMEOFDAY: 2,
-	unix.SYS_POLL: 3, unix.SYS_PPOLL: 3, unix.SYS_SELECT: 5, unix.SYS_PSELECT6: 5, unix.SYS_KILL: 2, unix.SYS_TGKILL: 3, unix.SYS_RT_SIGTIMEDWAIT: 3,
 }
 
 // dispatchSyscall carries out a system call and sets its result.
@@ -93,9 +84,10 @@ func (w *threadExec) dispatchSyscall(number uint64, args *[6]uint64) error {
 		way := func(result uint64) func(*threadExec) {
 			return func(w *threadExec) { w.deferredErr = w.completeSyscall(result) }
 		}
+		w.otherOutcomes++
 		return w.tryAlternatives([]func(*threadExec){way(0), way(errno(unix.EAGAIN))})
 	}
-	if d, ok := w.pass.descriptors[args[0]]; ok && usedArguments[number] > 0 {
+	if d, ok := w.pass.descriptors[args[0]]; ok && oscalls.Arguments[number] > 0 {
 		return w.descriptorCall(number, d, args)
 	}
 	result, err := w.syscallResult(number, args)
@@ -107,13 +99,6 @@ func (w *threadExec) dispatchSyscall(number uint64, args *[6]uint64) error {
 
 func (w *threadExec) syscallResult(number uint64, args *[6]uint64) (uint64, error) {
 	switch number {
-	case unix.SYS_SCHED_YIELD, unix.SYS_NANOSLEEP, unix.SYS_CLOCK_NANOSLEEP, unix.SYS_MUNMAP, unix.SYS_MPROTECT,
-		unix.SYS_MADVISE, unix.SYS_RT_SIGPROCMASK, unix.SYS_RT_SIGACTION, unix.SYS_RSEQ, unix.SYS_SET_ROBUST_LIST:
-		return 0, nil
-	case unix.SYS_GETPID:
-		return uint64(w.pass.threads[0].ID), nil
-	case unix.SYS_GETTID:
-		return uint64(w.ID), nil
 	case unix.SYS_WRITE:
 		return args[2], nil
 	case unix.SYS_EXIT, unix.SYS_EXIT_GROUP:
@@ -136,7 +121,18 @@ func (w *threadExec) syscallResult(number uint64, args *[6]uint64) (uint64, erro
 	case unix.SYS_READ, unix.SYS_PREAD64, unix.SYS_LSEEK, unix.SYS_FSTAT, unix.SYS_CLOSE:
 		return w.fileCall(number, args)
 	}
+	if result, is, err := w.kernelThread().Result(number, args); is {
+		return result, err
+	}
 	return 0, errNoMeaning(number)
+}
+
+// kernelThread is what the kernel knows of the thread.
+func (w *threadExec) kernelThread() *oscalls.Thread {
+	return &oscalls.Thread{
+		Process: uint64(w.pass.threads[0].ID), ID: uint64(w.ID), Affinity: w.pass.image.Affinity, Signals: &w.signalStack,
+		Write: w.kernelWrite, Read: w.memory.Read,
+	}
 }
 
 // errno is the kernel's return value for an error.

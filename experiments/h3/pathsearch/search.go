@@ -687,6 +687,7 @@ func (s *search) end(p *position) outcome {
 			s.stage.continueThread(t, mostAfterPaths)
 			s.result.Moves++
 		}
+		s.stage.findStandstill()
 		if s.stage.m.Done() && s.fails() {
 			s.keepSteps(last)
 			return found

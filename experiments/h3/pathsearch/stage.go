@@ -170,6 +170,13 @@ func (s *stage) continueThread(thread arch.ThreadID, instructions uint64) {
 	}
 }
 
+// findStandstill lets the machine find out that no thread can ever run again, if none can run.
+func (s *stage) findStandstill() {
+	if !s.m.Done() && s.m.Cluster().Runnable() == 0 {
+		s.m.Step()
+	}
+}
+
 // nextRepeated is the first index of a repeated instruction in a part of a thread's path, or the end of the part. The
 // thread's process may execute another program than the first one did, at the same addresses.
 func (s *stage) nextRepeated(r *route, from, to int) int {
