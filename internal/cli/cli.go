@@ -7,10 +7,12 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -187,7 +189,8 @@ func ExplainFlagError(c *cobra.Command, err error) Problem {
 	text := err.Error()
 	if name, ok := strings.CutPrefix(text, "unknown flag: --"); ok {
 		name, _, _ = strings.Cut(name, "=")
-		return Problem{Text: fmt.Sprintf("there is no flag --%s", name) + didYouMean(Nearest(name, flagNames(c.Flags())), "--")}
+		names := flagNames(c.Flags())
+		return Problem{Text: fmt.Sprintf("there is no flag --%s", name) + didYouMean(cmp.Or(partOf(name, names), Nearest(name, names)), "--") + describedBy(name, c.Flags())}
 	}
 	if rest, ok := strings.CutPrefix(text, "unknown shorthand flag: "); ok {
 		letter, _, _ := strings.Cut(rest, " in ")
@@ -236,6 +239,35 @@ func largestOf(f *pflag.Flag) string {
 		return fmt.Sprint(uint32(math.MaxUint32))
 	}
 	return ""
+}
+
+// partOf returns the name that is a part of a word with hyphens, as "model" is of "memory-model", or empty.
+func partOf(word string, names []string) string {
+	parts := strings.Split(word, "-")
+	for _, part := range slices.Backward(parts) {
+		if len(parts) > 1 && len(part) > 2 && slices.Contains(names, part) {
+			return part
+		}
+	}
+	return ""
+}
+
+// mostDescribed is how many flags are named whose descriptions have a word.
+const mostDescribed = 3
+
+// describedBy names the flags whose descriptions have a word.
+func describedBy(word string, flags *pflag.FlagSet) string {
+	var names []string
+	flags.VisitAll(func(f *pflag.Flag) {
+		isPunctuation := func(r rune) bool { return !unicode.IsLetter(r) && r != '-' }
+		if !f.Hidden && slices.Contains(strings.FieldsFunc(f.Usage, isPunctuation), word) && len(names) < mostDescribed {
+			names = append(names, "--"+f.Name)
+		}
+	})
+	if len(names) == 0 || len(word) < 4 {
+		return ""
+	}
+	return fmt.Sprintf("; %q is in the description of %s", word, strings.Join(names, ", "))
 }
 
 // cutQuoted cuts a quoted Go string off the start of a text.

@@ -77,6 +77,8 @@ func TestFlagErrorsAreInPlainWords(t *testing.T) {
 	for line, want := range map[string]Problem{
 		"--thraeds 3":                   {Text: "there is no flag --thraeds (did you mean --threads?)"},
 		"--thread=3":                    {Text: "there is no flag --thread (did you mean --threads?)"},
+		"--max-threads=3":               {Text: "there is no flag --max-threads (did you mean --threads?)"},
+		"--between":                     {Text: `there is no flag --between; "between" is in the description of --rest`},
 		"--zzz":                         {Text: "there is no flag --zzz"},
 		"-x":                            {Text: "there is no flag -x"},
 		"--threads":                     {Text: "--threads needs a value"},
