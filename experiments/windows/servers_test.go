@@ -244,10 +244,11 @@ echo server $?
 var freshLoads = []struct {
 	name, rules, needs, command, redis string
 	allFollow                          bool
+	most                               int // rounds: redis changes its state with each request, and preconditions of many windows take long
 }{
-	{"memcached, no_lru_maintainer, no_lru_crawler", "memcached", "/usr/bin/memcached", "memcached -u nobody -l 127.0.0.1 -t 4 -o no_lru_maintainer,no_lru_crawler", "0", true},
-	{"memcached", "memcached", "/usr/bin/memcached", "memcached -u nobody -l 127.0.0.1 -t 4", "0", false},
-	{"redis", "redis", "/usr/bin/redis-server", "redis-server --dir /tmp --save '' --logfile /tmp/log", "1", false},
+	{"memcached, no_lru_maintainer, no_lru_crawler", "memcached", "/usr/bin/memcached", "memcached -u nobody -l 127.0.0.1 -t 4 -o no_lru_maintainer,no_lru_crawler", "0", true, 1500},
+	{"memcached", "memcached", "/usr/bin/memcached", "memcached -u nobody -l 127.0.0.1 -t 4", "0", false, 1500},
+	{"redis", "redis", "/usr/bin/redis-server", "redis-server --dir /tmp --save '' --logfile /tmp/log", "1", false, 50},
 }
 
 // TestPreconditionsAreSound has requests with new bytes: the admitted ones follow the schedules to the right
@@ -257,7 +258,7 @@ func TestPreconditionsAreSound(t *testing.T) {
 	for _, x := range freshLoads[:testsize.Pick(1, 1, len(freshLoads))] {
 		t.Run(x.name, func(t *testing.T) {
 			rules := rulesOf(t, x.rules, x.needs)
-			rounds := testsize.Runs(14, 14, 1500)
+			rounds := min(testsize.Runs(14, 14, 1500), x.most)
 			script := strings.NewReplacer("SERVER", x.command, "ROUNDS", fmt.Sprint(rounds), "REDIS", x.redis).Replace(freshScript)
 			report, out := runPreconditions(t, x.name, rules, script)
 			if want := fmt.Sprintf("right %d\nserver 0\n", 8*rounds); out != want {
