@@ -103,6 +103,8 @@ type formula struct {
 func (f *formula) releaseSolver() {
 	if f.within {
 		f.solver.Release()
+	} else {
+		f.solver.Close()
 	}
 }
 
