@@ -17,10 +17,6 @@ func (s *Solver) Sibling() *Solver {
 // Release ends the use of a Sibling.
 func (s *Solver) Release() { s.Pop() }
 
-// Close frees the memory of Z3 that holds the constraints of a Solver that is no Sibling and is not used any more. Z3's memory does not
-// count for Go's collector, which otherwise leaves it until much later.
-func (s *Solver) Close() { s.solver.Reset() }
-
 // Context is Z3's own, for constraints that symbolic expressions cannot express. Values
 // made in it must be kept alive as long as the Solver is used.
 func (s *Solver) Context() *z3.Context { return s.ctx }

@@ -37,6 +37,8 @@ type step struct {
 	Artefacts []string `mapstructure:"artefacts"`
 	// Alone is set if the host's time is measured: no other step runs meanwhile.
 	Alone bool `mapstructure:"alone"`
+	// Environment has further variables of the environment as K=V.
+	Environment []string `mapstructure:"environment"`
 	// Default, Quick and Paper are the flags at each size.
 	Default string `mapstructure:"default"`
 	Quick   string `mapstructure:"quick"`

@@ -103,8 +103,6 @@ type formula struct {
 func (f *formula) releaseSolver() {
 	if f.within {
 		f.solver.Release()
-	} else {
-		f.solver.Close()
 	}
 }
 
