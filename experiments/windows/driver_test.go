@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -27,8 +26,8 @@ var machines = []struct {
 	delay float64
 }{{1, 4, 0}, {2, 1, 0}, {3, 8, 0.1}, {4, 2, 0.3}, {5, 6, 0.05}, {6, 3, 0.2}, {7, 5, 0}, {8, 7, 0.1}}
 
-// runWindows runs a shell script with windows.
-func runWindows(t *testing.T, ctx context.Context, script string, p windows.Parameters, store *schedwindows.Store, at int) (*machine.Result, *windows.Report, string) {
+// configOf is the configuration of a shell script's run on a machine.
+func configOf(t *testing.T, script string, at int) machine.Config {
 	t.Helper()
 	x := machines[at]
 	c := machine.DefaultConfig()
@@ -39,10 +38,22 @@ func runWindows(t *testing.T, ctx context.Context, script string, p windows.Para
 		c.Mounts = []machine.Mount{{Host: poolFolder(t), Guest: "/pool"}}
 	}
 	c.Seed, c.Cores, c.Sched.DelayRate = x.seed, x.cores, x.delay
+	return c
+}
+
+// runWindows runs a shell script with windows.
+func runWindows(t *testing.T, ctx context.Context, script string, p windows.Parameters, store *schedwindows.Store, at int) (*machine.Result, *windows.Report, string) {
+	t.Helper()
+	c := configOf(t, script, at)
+	return runConfig(t, ctx, &c, p, store)
+}
+
+func runConfig(t *testing.T, ctx context.Context, c *machine.Config, p windows.Parameters, store *schedwindows.Store) (*machine.Result, *windows.Report, string) {
+	t.Helper()
 	var out bytes.Buffer
 	c.Stdout, c.Stderr = &out, &out
-	d := windows.New(&c, p, store)
-	r, err := machine.Run(ctx, c, d.Options()...)
+	d := windows.New(c, p, store)
+	r, err := machine.Run(ctx, *c, d.Options()...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,10 +107,23 @@ func TestMain(m *testing.M) {
 	os.Exit(status)
 }
 
+// allWindows are those of a run.
+func allWindows(r *windows.Report) []schedwindows.Window { return r.List }
+
+// fullWindows are the windows up to the last full one. Which of a client's connections has its last requests may depend on when
+// the client has seen the replies before.
+func fullWindows(r *windows.Report) []schedwindows.Window {
+	n := len(r.List)
+	for n > 0 && r.List[n-1].Cause != schedwindows.Full {
+		n--
+	}
+	return r.List[:n]
+}
+
 // comparable has the values that must be equal in runs that have the same windows.
-func comparable(r *windows.Report) (list []string) {
-	for i := range r.List {
-		w := &r.List[i]
+func comparable(of []schedwindows.Window) (list []string) {
+	for i := range of {
+		w := &of[i]
 		list = append(list, fmt.Sprintln(w.Cause, w.Requests, w.Input, w.Output, w.State))
 	}
 	return list
@@ -118,30 +142,38 @@ func firstDifference(a, b []string) int {
 // all windows must follow stored orders, to the same inputs, outputs and states. Races are looked for in the first run alone.
 func expectEqualWindows(t *testing.T, script string, p windows.Parameters, runs int) (first *windows.Report, out string) {
 	t.Helper()
+	reports, out := expectEqualReports(t, script, p, runs, allWindows)
+	return reports[0], out
+}
+
+// expectEqualReports is expectEqualWindows with the reports of all runs, for a part of their windows.
+func expectEqualReports(t *testing.T, script string, p windows.Parameters, runs int, of func(*windows.Report) []schedwindows.Window) (reports []*windows.Report, out string) {
+	t.Helper()
 	store := schedwindows.NewStore()
 	for at := range runs {
 		r, report, text := runWindows(t, t.Context(), script, p, store, at)
 		if r.Outcome != machine.OutcomeExit || r.ExitCode != 0 {
 			t.Fatalf("machine %d: %v, status %d, %s\n%s", at, r.Outcome, r.ExitCode, r.Message, text)
 		}
-		if first == nil {
-			first, out = report, text
+		reports = append(reports, report)
+		if at == 0 {
+			out = text
 			p.Hybrid = false
 			continue
 		}
+		first := reports[0]
 		if text != out {
 			t.Errorf("machine %d: output %q, want %q", at, text, out)
 		}
-		if a, b := comparable(first), comparable(report); !slices.Equal(a, b) {
+		if a, b := comparable(of(first)), comparable(of(report)); !slices.Equal(a, b) {
 			i := firstDifference(a, b)
 			t.Errorf("machine %d: window %d of %d differs:\n%v%v", at, i, len(b), a[min(i, len(a)-1)], b[min(i, len(b)-1)])
 		}
-		if report.Recorded > 0 {
-			i := slices.IndexFunc(report.List, func(w schedwindows.Window) bool { return !w.Reused })
+		if i := slices.IndexFunc(of(report), func(w schedwindows.Window) bool { return !w.Reused }); i >= 0 {
 			t.Errorf("machine %d: %d windows had no stored order, the first is %+v, before %+v", at, report.Recorded, report.List[i], first.List[i])
 		}
 	}
-	return first, out
+	return reports, out
 }
 
 func TestWindowsOfAPool(t *testing.T) {
@@ -165,7 +197,7 @@ func TestRaceShows(t *testing.T) {
 	states := map[string]bool{}
 	for at := range testsize.Pick(3, 5, len(machines)) {
 		_, report, _ := runWindows(t, t.Context(), script, poolParameters(), store, at)
-		states[strings.Join(comparable(report), "")] = true
+		states[strings.Join(comparable(report.List), "")] = true
 	}
 	if len(states) < 2 {
 		t.Error("the race has had the same result on all machines")
@@ -284,342 +316,5 @@ func TestFunctionsBoundTasks(t *testing.T) {
 	first, _ := expectEqualWindows(t, withPool(2, "ASK ask 7000 4 2"), p, 2)
 	if first.Requests != 8 {
 		t.Errorf("%d requests", first.Requests)
-	}
-}
-
-type server struct{ rules, needs, script, out string }
-
-// servers are servers of Debian whose windows must be equal on all machines.
-var servers = []server{
-	{"memcached", "/usr/bin/memcached", memcachedScript, "answers 160\nserver 0\n"},
-	{"apache2", "/usr/sbin/apache2", apacheScript, "Complete requests:      160\nFailed requests:        0\nserver 0\n"},
-}
-
-// otherServers are further ones, in which no race is injected.
-var otherServers = []server{
-	{"redis", "/usr/bin/redis-server", redisScript, "right 160\nserver 0\n"},
-	{"lighttpd", "/usr/sbin/lighttpd", lighttpdScript, "Complete requests:      160\nFailed requests:        0\nserver 0\n"},
-}
-
-const redisScript = `
-cat > /tmp/load.pl << 'END'
-use IO::Socket::INET;
-my @s = map { IO::Socket::INET->new("127.0.0.1:6379") or die } 1 .. 8;
-my $right = 0;
-for my $r (1 .. $ARGV[0]) {
-	for my $i (0 .. 7) { syswrite($s[$i], $r % 2 ? "set k$i v$r\r\n" : "get k$i\r\n") }
-	my $value = "v" . ($r - 1);
-	my $want = $r % 2 ? "+OK\r\n" : "\$" . length($value) . "\r\n$value\r\n";
-	for my $s (@s) {
-		my $b = "";
-		while (length $b < length $want) { sysread($s, my $c, 4096) or last; $b .= $c }
-		$right++ if $b eq $want;
-	}
-}
-print "right $right\n";
-END
-redis-server --dir /tmp --save '' --logfile /tmp/log &
-server=$!
-sleep 0.1
-perl /tmp/load.pl ROUNDS
-kill $server
-wait $server
-echo server $?
-`
-
-const lighttpdScript = `
-mkdir /tmp/web
-head -c 1000 /dev/zero | tr '\0' x > /tmp/web/index.html
-cat > /tmp/lighttpd.conf << END
-server.port = 8080
-server.bind = "127.0.0.1"
-server.document-root = "/tmp/web"
-server.errorlog = "/tmp/error.log"
-index-file.names = ("index.html")
-END
-lighttpd -D -f /tmp/lighttpd.conf &
-server=$!
-sleep 0.1
-ab -q -n REQUESTS -c 8 http://127.0.0.1:8080/ | grep -E '^(Complete|Failed)'
-kill -INT $server
-wait $server
-echo server $?
-`
-
-const memcachedScript = `
-cat > /tmp/load.pl << 'END'
-use IO::Socket::INET;
-my @s = map { IO::Socket::INET->new("127.0.0.1:11211") or die } 1 .. 8;
-my $answers = 0;
-for my $r (1 .. $ARGV[0]) {
-	for my $i (0 .. 7) {
-		my $k = "k" . (($r * 8 + $i) % 50);
-		syswrite($s[$i], $r % 2 ? "set $k 0 0 5\r\nv" . sprintf("%04d", $r) . "\r\n" : "get $k\r\n");
-	}
-	for my $s (@s) {
-		my $b = "";
-		while ($b !~ /(STORED|END)\r\n$/) { sysread($s, my $c, 4096) or last; $b .= $c }
-		$answers++ if $b =~ /(STORED|END)\r\n$/;
-	}
-}
-print "answers $answers\n";
-END
-memcached -u nobody -l 127.0.0.1 -t 4 &
-server=$!
-sleep 0.1
-perl /tmp/load.pl ROUNDS
-kill $server
-wait $server
-echo server $?
-`
-
-const apacheScript = `
-mkdir /tmp/web
-head -c 1000 /dev/zero | tr '\0' x > /tmp/web/index.html
-cat > /tmp/apache2.conf << END
-ServerRoot /tmp
-ServerName localhost
-Listen 127.0.0.1:8080
-User www-data
-Group www-data
-PidFile /tmp/apache2.pid
-ErrorLog /tmp/error.log
-LoadModule mpm_event_module /usr/lib/apache2/modules/mod_mpm_event.so
-LoadModule authz_core_module /usr/lib/apache2/modules/mod_authz_core.so
-LoadModule dir_module /usr/lib/apache2/modules/mod_dir.so
-StartServers 1
-ServerLimit 1
-ThreadsPerChild 8
-MaxRequestWorkers 8
-MinSpareThreads 1
-MaxSpareThreads 8
-ThreadLimit 8
-DocumentRoot /tmp/web
-DirectoryIndex index.html
-END
-apache2 -f /tmp/apache2.conf -DFOREGROUND &
-server=$!
-sleep 0.1
-ab -q -n REQUESTS -c 8 http://127.0.0.1:8080/ | grep -E '^(Complete|Failed)'
-kill -TERM $server
-wait $server
-echo server $?
-`
-
-// preloaded is the script of a server with testdata/racy.c preloaded.
-func preloaded(rules, script string) string {
-	return strings.Replace(script, "\n"+rules+" -", "\nLD_PRELOAD=/pool/racy.so "+rules+" -", 1)
-}
-
-// rulesOf returns the rules of a server, and skips a test on a host without its program.
-func rulesOf(t *testing.T, name, program string) windows.Rules {
-	t.Helper()
-	if _, err := os.Stat(program); err != nil {
-		t.Skipf("%s is not installed: internal/setup/packages.sh servers installs it", filepath.Base(program))
-	}
-	rules, err := windows.LoadRules(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return rules
-}
-
-// TestRacesInServers has an injected race in each server: the results differ with the orders of turns and atomic
-// instructions alone, and with constraints on the races of the first run they do not. In the large size there are at least
-// 200 full windows of each server.
-func TestRacesInServers(t *testing.T) {
-	testsize.SkipQuick(t)
-	for _, s := range servers {
-		t.Run(s.rules, func(t *testing.T) {
-			rules := rulesOf(t, s.rules, s.needs)
-			rounds := testsize.Pick(20, 20, 202)
-			script := preloaded(s.rules, strings.NewReplacer("ROUNDS", fmt.Sprint(rounds), "REQUESTS", fmt.Sprint(8*rounds)).Replace(s.script))
-			p := windows.Parameters{Rules: rules, Size: 8, Atomics: true}
-			states, store := map[string]bool{}, schedwindows.NewStore()
-			for at := range 3 {
-				_, report, _ := runWindows(t, t.Context(), script, p, store, at)
-				states[strings.Join(comparable(report), "")] = true
-			}
-			if len(states) < 2 {
-				t.Error("without constraints the race does not show")
-			}
-			p.Hybrid = true
-			first, _ := expectEqualWindows(t, script, p, testsize.Pick(2, 3, len(machines)))
-			if first.Full < rounds-2 || first.Constraints == 0 {
-				t.Errorf("%d full windows, %d constraints", first.Full, first.Constraints)
-			}
-		})
-	}
-}
-
-// freshScript has eight clients of memcached, one after the other: they set their keys to random values, get them and look
-// whether these are the values, and at times ask for something else.
-const freshScript = `
-cat > /tmp/load.pl << 'END'
-use IO::Socket::INET;
-my @s = map { IO::Socket::INET->new("127.0.0.1:11211") or die } 1 .. 8;
-my ($right, %v, $x) = (0, (), $ARGV[1]);
-for my $r (1 .. $ARGV[0]) {
-	my @want;
-	for my $i (0 .. 7) {
-		my $ask;
-		$x = ($x * 1103515245 + 12345) % 2147483648;
-		if ($r % 16 == 3) {
-			($ask, $want[$i]) = ("get none$x\r\n", "END\r\n");
-		} elsif ($r % 4 == 1) {
-			$v{$i} = "value of some bytes " . sprintf("%08d", $x % 100000000);
-			($ask, $want[$i]) = ("set key$i 0 0 28\r\n$v{$i}\r\n", "STORED\r\n");
-		} else {
-			($ask, $want[$i]) = ("get key$i\r\n", "VALUE key$i 0 28\r\n$v{$i}\r\nEND\r\n");
-		}
-		syswrite($s[$i], $ask);
-		my $b = "";
-		while (length($b) < length($want[$i])) { sysread($s[$i], my $c, 4096) or last; $b .= $c }
-		$right++ if $b eq $want[$i];
-	}
-}
-print "right $right\n";
-END
-memcached -u nobody -l 127.0.0.1 -t 4 -o no_lru_maintainer,no_lru_crawler &
-server=$!
-sleep 0.1
-perl /tmp/load.pl ROUNDS 1
-kill $server
-wait $server
-echo server $?
-`
-
-// TestPreconditionsAreSound has requests with new bytes: the admitted ones follow the schedules to the right
-// replies, and the others are counted and have the right replies, too. In the large size 10,000 requests are admitted.
-func TestPreconditionsAreSound(t *testing.T) {
-	testsize.SkipQuick(t)
-	if _, err := os.Stat("/usr/bin/memcached"); err != nil {
-		t.Skip("memcached is not installed: internal/setup/packages.sh servers installs it")
-	}
-	rules, err := windows.LoadRules("memcached")
-	if err != nil {
-		t.Fatal(err)
-	}
-	rounds := testsize.Pick(14, 14, 1500)
-	p := windows.Parameters{Rules: rules, Size: 1, Atomics: true, Preconditions: true, NoStates: true}
-	_, report, out := runWindows(t, t.Context(), strings.Replace(freshScript, "ROUNDS", fmt.Sprint(rounds), 1), p, schedwindows.NewStore(), 0)
-	if want := fmt.Sprintf("right %d\nserver 0\n", 8*rounds); out != want {
-		t.Errorf("output %q, want %q", out, want)
-	}
-	if report.Admitted == 0 || report.Followed != report.Admitted {
-		t.Errorf("%d windows were admitted, %d have followed their schedules", report.Admitted, report.Followed)
-	}
-	if report.Refused == 0 || report.Preconditions.Computed == 0 || report.Preconditions.Unknown > 0 {
-		t.Errorf("%d windows were refused, preconditions: %+v", report.Refused, report.Preconditions)
-	}
-}
-
-// pagesScript has clients of apache2, one after the other, with requests for twenty pages and random values of a header. It
-// prints how many replies are right, and a digest of all replies without the time.
-const pagesScript = `
-mkdir -p FOLDER/web
-i=10
-while [ $i -lt 30 ]; do
-	head -c 1000 /dev/zero | tr '\0' x > FOLDER/web/page$i.html
-	touch -d '2020-01-01 00:00:00 UTC' FOLDER/web/page$i.html
-	i=$((i + 1))
-done
-cat > FOLDER/load.pl << 'END'
-use IO::Socket::INET;
-use Digest::MD5 "md5_hex";
-my ($rounds, $clients) = @ARGV;
-my @s = map { IO::Socket::INET->new("127.0.0.1:18080") or die } 1 .. $clients;
-my ($right, $x, $all) = (0, 1, "");
-for (1 .. $rounds) {
-	for my $s (@s) {
-		$x = ($x * 1103515245 + 12345) % 2147483648;
-		my $page = 10 + int($x / 65536) % 20;
-		syswrite($s, "GET /page$page.html HTTP/1.1\r\nHost: localhost\r\nX-Value: " . sprintf("%08d", $x % 100000000) . "\r\n\r\n");
-		my $b = "";
-		while ($b !~ /\r\n\r\nx{1000}$/) { sysread($s, my $c, 4096) or last; $b .= $c }
-		$right++ if $b =~ /^HTTP\/1.1 200 OK\r\n/ && $b =~ /\r\n\r\nx{1000}$/;
-		$b =~ s/^Date: .*\r\n//m;
-		$all .= $b;
-	}
-}
-print "right $right ", md5_hex($all), "\n";
-END
-cat > FOLDER/apache2.conf << END
-ServerRoot FOLDER
-ServerName localhost
-Listen 127.0.0.1:18080
-User www-data
-Group www-data
-PidFile FOLDER/apache2.pid
-ErrorLog FOLDER/error.log
-LoadModule mpm_event_module /usr/lib/apache2/modules/mod_mpm_event.so
-LoadModule authz_core_module /usr/lib/apache2/modules/mod_authz_core.so
-LoadModule dir_module /usr/lib/apache2/modules/mod_dir.so
-StartServers 1
-ServerLimit 1
-ThreadsPerChild THREADS
-MaxRequestWorkers THREADS
-MinSpareThreads 1
-MaxSpareThreads THREADS
-ThreadLimit THREADS
-DocumentRoot FOLDER/web
-MaxKeepAliveRequests 0
-END
-apache2 -f FOLDER/apache2.conf -DFOREGROUND &
-server=$!
-sleep 0.1
-while [ ! -s FOLDER/apache2.pid ]; do sleep 0.1; done
-perl FOLDER/load.pl ROUNDS CLIENTS
-kill -TERM $server
-wait $server
-echo server $?
-`
-
-// TestPreconditionsOfPages has requests to apache2 with other paths and headers: those that are admitted follow the
-// schedules, and all replies are those of a server that runs natively. In the large size 10,000 requests are admitted.
-func TestPreconditionsOfPages(t *testing.T) {
-	testsize.SkipQuick(t)
-	rules := rulesOf(t, "apache2", "/usr/sbin/apache2")
-	threads, clients, rounds := testsize.Pick(2, 2, 8), testsize.Pick(1, 1, 4), testsize.Pick(24, 24, 2800)
-	script := strings.NewReplacer("THREADS", fmt.Sprint(threads), "CLIENTS", fmt.Sprint(clients), "ROUNDS", fmt.Sprint(rounds)).Replace(pagesScript)
-	native := t.TempDir()
-	for _, folder := range []string{native, filepath.Dir(native)} { // the server reads it as another user
-		if err := os.Chmod(folder, 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := exec.CommandContext(t.Context(), "sh", "-c", strings.ReplaceAll(script, "FOLDER", native)).Output()
-	if err != nil || !strings.HasPrefix(string(want), fmt.Sprintf("right %d ", clients*rounds)) {
-		t.Fatalf("natively: %v, %q", err, want)
-	}
-	p := windows.Parameters{Rules: rules, Size: 1, Atomics: true, Preconditions: true, NoStates: true}
-	_, report, out := runWindows(t, t.Context(), strings.ReplaceAll(script, "FOLDER", "/tmp/pages"), p, schedwindows.NewStore(), 0)
-	if out != string(want) {
-		t.Errorf("output %q, natively %q", out, want)
-	}
-	if report.Requests != clients*rounds || report.Admitted == 0 || report.Followed != report.Admitted || report.Preconditions.Unknown > 0 {
-		t.Errorf("%d requests, %d windows were admitted, %d have followed their schedules, %d were refused, preconditions: %+v", report.Requests, report.Admitted, report.Followed, report.Refused, report.Preconditions)
-	}
-	t.Logf("%d requests, %d admitted, %d refused", report.Requests, report.Admitted, report.Refused)
-}
-
-// TestServers has at least 200 full windows of each server in the large size.
-func TestServers(t *testing.T) {
-	testsize.SkipQuick(t)
-	for _, s := range slices.Concat(servers, otherServers) {
-		t.Run(s.rules, func(t *testing.T) {
-			rules := rulesOf(t, s.rules, s.needs)
-			rounds := testsize.Pick(20, 20, 202)
-			answers := fmt.Sprint(8 * rounds)
-			script := strings.NewReplacer("ROUNDS", fmt.Sprint(rounds), "REQUESTS", answers).Replace(s.script)
-			p := windows.Parameters{Rules: rules, Size: 8, Atomics: true}
-			first, out := expectEqualWindows(t, script, p, testsize.Pick(2, 3, len(machines)))
-			if want := strings.ReplaceAll(s.out, "160", answers); out != want {
-				t.Errorf("output %q, want %q", out, want)
-			}
-			if first.Full < rounds-2 || first.Requests != 8*rounds {
-				t.Errorf("%d full windows of %d requests, want about %d", first.Full, first.Requests, rounds)
-			}
-		})
 	}
 }

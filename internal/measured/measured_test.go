@@ -14,8 +14,7 @@ import (
 
 const top = "../.."
 
-// TestPagesAreCurrent: the pages have the stored tables, which were measured by the commands of
-// the plan or are marked as figures of an earlier version.
+// TestPagesAreCurrent: the pages have the stored tables, which were measured by the commands of the plan.
 func TestPagesAreCurrent(t *testing.T) {
 	p, err := load(top)
 	if err != nil {
@@ -33,7 +32,7 @@ func TestPagesAreCurrent(t *testing.T) {
 	for i := range p.Tables {
 		x := &p.Tables[i]
 		switch s := p.stored[x.Name]; {
-		case s == nil || s.Definition != "" && s.Definition != x.digest():
+		case s == nil || s.Definition != x.digest():
 			t.Errorf("%s was measured by other commands than %s has: go run ./internal/measured %s", x.Name, planFile, x.Name)
 		case !slices.Contains(names, x.Name):
 			t.Errorf("no page has the table %s", x.Name)
@@ -54,12 +53,8 @@ var (
 	// checked names a test that compares the table with its source, settings a table without measurements.
 	checked  = regexp.MustCompile(`^<!-- checked by (Test\w+) -->$`)
 	settings = "<!-- no measurements -->"
-	byHand   = regexp.MustCompile(`^<!-- measured by hand: .+ -->$`)
 	figure   = regexp.MustCompile("^[^\\w\\s`]{0,3}\\d")
 )
-
-// mostByHand is the number of tables that no command makes yet: it must not grow.
-const mostByHand = 3
 
 // hasFigures reports whether two cells or more, but for those of the first column, begin with a digit.
 func hasFigures(rows []string) bool {
@@ -81,7 +76,6 @@ func TestTablesHaveSources(t *testing.T) {
 	if err != nil || len(files) < 20 {
 		t.Fatal(files, err)
 	}
-	hand := 0
 	var tests []string
 	// docs/strangers.md as a whole is made of docs/strangers.json, which TestDocument of experiments/strangers checks.
 	files = slices.DeleteFunc(files, func(file string) bool { return filepath.Base(file) == "strangers.md" })
@@ -116,8 +110,6 @@ func TestTablesHaveSources(t *testing.T) {
 			found := checked.FindStringSubmatch(above)
 			switch {
 			case above == settings:
-			case byHand.MatchString(above):
-				hand++
 			case found != nil:
 				tests = append(tests, found[1])
 			default:
@@ -125,9 +117,6 @@ func TestTablesHaveSources(t *testing.T) {
 			}
 			i--
 		}
-	}
-	if hand > mostByHand {
-		t.Errorf("%d tables are measured by hand, more than %d", hand, mostByHand)
 	}
 	for _, name := range tests {
 		if !hasTest(t, name) {

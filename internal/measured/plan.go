@@ -52,9 +52,8 @@ type row struct {
 
 // stored are the rows that a table had when it was measured.
 type stored struct {
-	// Definition is the digest of the table that was measured, "" for figures that an earlier version has measured,
-	// without this command; their page says so.
-	Definition string     `json:"definition,omitempty"`
+	// Definition is the digest of the table that was measured.
+	Definition string     `json:"definition"`
 	Rows       [][]string `json:"rows"`
 }
 
@@ -141,9 +140,6 @@ func (p *plan) markdown(name string) string {
 	b.WriteString("|" + strings.Repeat(" --- |", len(head)) + "\n")
 	for _, cells := range p.stored[name].Rows {
 		line(cells)
-	}
-	if p.stored[name].Definition == "" {
-		b.WriteString("\nMeasured with an earlier version of heddle.\n")
 	}
 	return b.String()
 }

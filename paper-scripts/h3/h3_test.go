@@ -77,7 +77,7 @@ func TestReduction(t *testing.T) {
 			continue
 		}
 		t.Run(s.paper, func(t *testing.T) {
-			_, err := s.measureSubject(t.Context(), t.TempDir(), time.Minute, func(_ context.Context, r *reproduction) ([]string, error) {
+			_, err := s.measureSubject(t.Context(), t.TempDir(), bounds{Timeout: time.Minute}, func(_ context.Context, r *reproduction) ([]string, error) {
 				clap, h3 := constraints.CountCLAP(r.outcome.Trace.Trace), constraints.CountCores(r.outcome.Trace.Trace)
 				fewer := 100 * (1 - float64(h3)/float64(clap))
 				paper, err := strconv.ParseFloat(s.table4[3], 64)

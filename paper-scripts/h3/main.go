@@ -102,6 +102,7 @@ func newScript() *study.Script {
 
 func addFlags(f *pflag.FlagSet) {
 	f.Duration("timeout", 10*time.Second, "`TIME` of each solver")
+	f.Int("events", 25_000, "do not ask Z3 about a trace of more than `N` events (table4): Z3 has a matrix of all pairs of them, 8 bytes each; 0: no bound")
 	f.Int("times", 5, "`RUNS` that a mean is of (table3)")
 	f.StringSlice("only", nil, "`PROGRAMS` of the paper to measure, and no others")
 }
@@ -119,7 +120,7 @@ type layout struct {
 // planLayout lays a table out with the command line's settings.
 func planLayout(l layout) func(*study.Options) (*study.Plan, error) {
 	return func(o *study.Options) (*study.Plan, error) {
-		timeout, err := o.Flags.GetDuration("timeout")
+		bounds, err := readBounds(o)
 		if err != nil {
 			return nil, err
 		}
@@ -130,11 +131,28 @@ func planLayout(l layout) func(*study.Options) (*study.Plan, error) {
 		p := &study.Plan{Head: l.tableColumns(), Notes: l.notes}
 		for _, s := range wanted {
 			if l.includes(s) {
-				p.Rows = append(p.Rows, l.planRow(s, timeout))
+				p.Rows = append(p.Rows, l.planRow(s, bounds))
 			}
 		}
 		return p, nil
 	}
+}
+
+// bounds are those of a solver.
+type bounds struct {
+	Timeout time.Duration
+	// Events is the length of the longest trace that Z3 is asked about; 0: there is no bound.
+	Events int
+}
+
+func readBounds(o *study.Options) (b bounds, err error) {
+	if b.Timeout, err = o.Flags.GetDuration("timeout"); err != nil {
+		return b, err
+	}
+	if b.Events, err = o.Flags.GetInt("events"); err == nil && b.Events < 0 {
+		err = fmt.Errorf("--events %d: 0 or more", b.Events)
+	}
+	return b, err
 }
 
 // chosenSubjects are the subjects that --only names, or all.
@@ -162,11 +180,11 @@ func (l *layout) tableColumns() []table.Column {
 }
 
 // planRow plans the row of a subject.
-func (l *layout) planRow(s *subject, timeout time.Duration) study.Row {
+func (l *layout) planRow(s *subject, b bounds) study.Row {
 	return study.Row{
-		Name: s.paper, Key: []any{s.paper, timeout},
+		Name: s.paper, Key: []any{s.paper, b},
 		Measure: study.InFolder(s.paper, len(l.head)+2, func(ctx context.Context, dir string) ([]string, error) {
-			cells, err := s.measureSubject(ctx, dir, timeout, l.cells)
+			cells, err := s.measureSubject(ctx, dir, b, l.cells)
 			return slices.Concat([]string{s.paper}, cells, []string{""}), err
 		}),
 	}
@@ -178,22 +196,22 @@ type reproduction struct {
 	recording *h3.Recording
 	options   h3.Options
 	outcome   *h3.Outcome
-	timeout   time.Duration
+	bounds    bounds
 }
 
 // measureSubject records a failure in a folder and reproduces it, and gives the cells that come of that.
-func (s *subject) measureSubject(ctx context.Context, dir string, timeout time.Duration, cells func(context.Context, *reproduction) ([]string, error)) ([]string, error) {
+func (s *subject) measureSubject(ctx context.Context, dir string, b bounds, cells func(context.Context, *reproduction) ([]string, error)) ([]string, error) {
 	file := filepath.Join(dir, "failing.trace")
 	right, err := recordFailure(ctx, s, file)
 	if err != nil {
 		return nil, err
 	}
-	r := &reproduction{subject: s, timeout: timeout}
+	r := &reproduction{subject: s, bounds: b}
 	if r.recording, err = h3.Open(ctx, file); err != nil {
 		return nil, err
 	}
 	defer r.recording.Close()
-	r.options = h3.Options{Now: study.ProcessorClock, Timeout: max(timeout, time.Minute), Stdout: right, Symbolic: true}
+	r.options = h3.Options{Now: study.ProcessorClock, Timeout: max(b.Timeout, time.Minute), Stdout: right, Symbolic: true}
 	if r.outcome, err = r.recording.Reproduce(ctx, r.options); err != nil {
 		return nil, err
 	}

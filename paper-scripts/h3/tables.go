@@ -69,8 +69,8 @@ var table4 = layout{
 		table.Column{Name: "heddle", Key: "heddle", Number: true},
 		table.Column{Name: "heddle, s", Key: "heddle_seconds", Number: true}),
 	notes: []string{
-		"Constraints of each encoding, and seconds of processor time of solving them; -: not solved in time, or, of heddle's, more than two million. Of more than",
-		"two million Z3 gets those of CLAP and H3 that it needs.",
+		"Constraints of each encoding, and seconds of processor time of solving them; -: not solved in time, or the trace has more events",
+		"than --events, or, of heddle's, more than two million. Of more than two million Z3 gets those of CLAP and H3 that it needs.",
 	},
 	includes: func(*subject) bool { return true },
 	cells:    solverCells,
@@ -84,8 +84,11 @@ func solverCells(ctx context.Context, r *reproduction) ([]string, error) {
 	counts, times := map[string]int{"clap": constraints.CountCLAP(t), "h3": constraints.CountCores(t)}, map[string]string{}
 	for _, e := range []string{"clap", "h3"} {
 		times[e] = "-"
+		if r.bounds.Events > 0 && len(t.Events) > r.bounds.Events {
+			continue
+		}
 		o := r.options
-		o.Encoding, o.Timeout = e, r.timeout
+		o.Encoding, o.Timeout = e, r.bounds.Timeout
 		if found, err := r.recording.Reproduce(ctx, o); err == nil && found.Answer == smt.Satisfiable {
 			times[e] = fmt.Sprintf("%.1f", found.Solved.Seconds())
 		}

@@ -34,7 +34,7 @@ func planTheorem1(o *study.Options) (*study.Plan, error) {
 			{paper: "racey", program: "racey", args: fmt.Sprintf("-p %d -i 100", cores), right: true, sched: sched.Options{Policy: sched.Random, Quantum: 2000}},
 		} {
 			s.paper, s.cores = fmt.Sprintf("%s, %d cores", s.paper, cores), cores
-			p.Rows = append(p.Rows, l.planRow(&s, time.Minute))
+			p.Rows = append(p.Rows, l.planRow(&s, bounds{Timeout: time.Minute}))
 		}
 	}
 	_, err := o.Only(nil)

@@ -26,13 +26,15 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/heddle-dmt/heddle/internal/cli"
 	"github.com/heddle-dmt/heddle/internal/outfile"
 	"github.com/heddle-dmt/heddle/paper-scripts/papers/report"
 )
 
-// The exit statuses.
+// The exit statuses: steps failed, heddle itself failed or was used wrongly, an interruption.
 const (
-	exitFailed      = 1
+	exitSteps       = 1
+	exitFailure     = 125
 	exitInterrupted = 130
 )
 
@@ -41,12 +43,31 @@ func main() {
 	err := run(ctx, os.Stdout, os.Stderr, os.Args[1:])
 	stop()
 	if err != nil {
-		fmt.Fprintf(os.Stderr, "papers: %v\n", err)
-		if errors.Is(err, errInterrupted) {
-			os.Exit(exitInterrupted)
-		}
-		os.Exit(exitFailed)
+		fmt.Fprintf(os.Stderr, "heddle: %v\n", err)
 	}
+	os.Exit(statusOf(err))
+}
+
+func statusOf(err error) int {
+	switch failed := (failedSteps{}); {
+	case err == nil:
+		return 0
+	case errors.Is(err, errInterrupted):
+		return exitInterrupted
+	case errors.As(err, &failed):
+		return exitSteps
+	}
+	return exitFailure
+}
+
+// failedSteps are the failures of steps of a report that was made.
+type failedSteps struct {
+	failures []string
+	of       int
+}
+
+func (f failedSteps) Error() string {
+	return fmt.Sprintf("%d of %d steps failed:\n  %s", len(f.failures), f.of, strings.Join(f.failures, "\n  "))
 }
 
 var errInterrupted = errors.New("interrupted; the finished rows are stored, and the same command continues with the others")
@@ -71,7 +92,7 @@ two, and the reasons for what differs by more than two times.
 
 Steps run side by side, but for those that measure the host's time. Finished rows are stored: after an
 interruption the same command continues. A step that fails does not stop the others; the report says so,
-and the exit status is 1.`,
+and the exit status is 1; it is 125 if the command line or a file is wrong.`,
 		Example: `  heddle papers --quick
   heddle papers peregrine/table4 frost
   heddle papers --stored`,
@@ -87,6 +108,14 @@ and the exit status is 1.`,
 	f.BoolVar(&o.stored, "stored", false, "make the report of what is stored, and run nothing")
 	f.BoolVar(&o.keep, "keep", false, "also write the results to paper-scripts/results and the tables of docs")
 	f.BoolVar(&o.documents, "documents", false, "only write the tables of docs, from paper-scripts/results")
+	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		problem := cli.ExplainFlagError(c, err)
+		if problem.Flag != "" {
+			return fmt.Errorf("--%s is %s; allowed: %s", problem.Flag, problem.Found, problem.Allowed)
+		}
+		return fmt.Errorf("%s; see `heddle papers --help`", problem.Text)
+	})
+	c.SetHelpFunc(func(c *cobra.Command, _ []string) { cli.WriteHelp(c.OutOrStdout(), c) })
 	c.SetArgs(args)
 	c.SetOut(out)
 	c.SetErr(progress)
@@ -173,7 +202,7 @@ func (o *options) run(ctx context.Context, out, to io.Writer, wanted []string) e
 		}
 	}
 	if failed := made.Failures(); len(failed) > 0 {
-		return fmt.Errorf("%d of %d steps failed:\n  %s", len(failed), len(tasks), strings.Join(failed, "\n  "))
+		return failedSteps{failed, len(tasks)}
 	}
 	return nil
 }

@@ -223,15 +223,18 @@ func TestWrongCommandLines(t *testing.T) {
 		"--quick --paper":        "are two sizes",
 		"--parallel 0":           "--parallel is 0",
 		"-o report.pdf":          "a name that ends in .html",
-		"table4":                 "table4 is no paper, table or figure; there are peregrine, ",
-		"peregrine/table40":      "peregrine/table40 is no paper",
-		"--colour":               "unknown flag: --colour",
+		"table4":                 "table4 is no paper, table or figure; there are peregrine/table4, tern/table4, h3/table4",
+		"peregrine/table40":      "peregrine/table40 is no paper, table or figure; did you mean peregrine/table4?",
+		"/nope":                  "/nope is no paper, table or figure; there are peregrine, tern, frost, h3, dmt, and",
+		"tern/bugs-of-servers":   "there are tern/table1, ",
+		"--colour":               "there is no flag --colour; see `heddle papers --help`",
+		"--qick":                 "did you mean --quick?",
 		"--store /dev/null/no":   "the folder of results",
-		"peregrine --parallel x": "invalid argument",
+		"peregrine --parallel x": "--parallel is \"x\"; allowed: a whole number",
 	} {
 		// The programs are not beside the test's.
 		err := run(t.Context(), &bytes.Buffer{}, &bytes.Buffer{}, strings.Fields(args))
-		if err == nil || !strings.Contains(err.Error(), says) && !strings.Contains(err.Error(), "make papers") {
+		if err == nil || !strings.Contains(err.Error(), says) && !strings.Contains(err.Error(), "make papers") || statusOf(err) != exitFailure {
 			t.Errorf("%q: %v", args, err)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/heddle-dmt/heddle/internal/cli"
 	"github.com/heddle-dmt/heddle/internal/yamlfile"
 	"github.com/heddle-dmt/heddle/paper-scripts/papers/report"
 )
@@ -36,6 +37,8 @@ type step struct {
 	Artefacts []string `mapstructure:"artefacts"`
 	// Alone is set if the host's time is measured: no other step runs meanwhile.
 	Alone bool `mapstructure:"alone"`
+	// Environment has further variables of the environment as K=V.
+	Environment []string `mapstructure:"environment"`
 	// Default, Quick and Paper are the flags at each size.
 	Default string `mapstructure:"default"`
 	Quick   string `mapstructure:"quick"`
@@ -101,10 +104,35 @@ func load(root string, wanted []string) (*plan, error) {
 	}
 	for _, w := range wanted {
 		if !slices.Contains(names, w) {
-			return nil, fmt.Errorf("%s is no paper, table or figure; there are %s", w, strings.Join(names, ", "))
+			return nil, fmt.Errorf("%s is no paper, table or figure; %s", w, p.suggest(w, names))
 		}
 	}
 	return p, nil
+}
+
+// suggest says which names there are instead of a wrong one: its table of each paper, the nearest, those of its paper, or the papers.
+func (p *plan) suggest(wrong string, names []string) string {
+	var same []string
+	for _, name := range names {
+		if strings.HasSuffix(name, "/"+wrong) {
+			same = append(same, name)
+		}
+	}
+	if len(same) > 0 {
+		return "there are " + strings.Join(same, ", ")
+	}
+	if near := cli.Nearest(wrong, names); near != "" {
+		return fmt.Sprintf("did you mean %s?", near)
+	}
+	var papers []string
+	for _, x := range p.Papers {
+		if strings.HasPrefix(wrong, x.Program+"/") {
+			own := slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, x.Program+"/") })
+			return "there are " + strings.Join(own, ", ")
+		}
+		papers = append(papers, x.Program)
+	}
+	return fmt.Sprintf("there are %s, and tables and figures of each, such as %s", strings.Join(papers, ", "), p.Papers[0].name(&p.Papers[0].Steps[0]))
 }
 
 // findRoot returns the folder with configs: the working folder, or that of the installed files beside this program.

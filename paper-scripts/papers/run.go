@@ -113,6 +113,7 @@ func (r *runner) call(ctx context.Context, t *task, stored bool) ([]*sheet.Sheet
 	args = append(append(args, t.flags...), t.step.Artefacts...)
 	c := exec.CommandContext(ctx, filepath.Join(r.programs, t.paper.Program), args...)
 	c.Dir = r.root
+	c.Env = append(os.Environ(), t.step.Environment...)
 	c.Cancel = func() error { return c.Process.Signal(os.Interrupt) }
 	c.WaitDelay = 30 * time.Second
 	var out bytes.Buffer

@@ -99,7 +99,7 @@ const (
 )
 
 func (x *searcher) startRound(round, limit int) {
-	x.seen, x.stateLimit, x.lastThread, x.random = map[string]bool{}, limit, 0, rand.SplitMix(round)
+	x.seen, x.stateLimit, x.lastThread, x.random = map[stateKey]bool{}, limit, 0, rand.SplitMix(round)
 	x.timed, x.shuffles = round == 1, round > 1
 }
 
@@ -139,7 +139,7 @@ type searcher struct {
 	*model.Trace
 	model        model.MemoryModel
 	stateLimit   int
-	seen         map[string]bool
+	seen         map[stateKey]bool
 	furthest     int
 	local        []bool
 	live         [][]use            // by thread
@@ -157,7 +157,9 @@ type searcher struct {
 	impossible bool
 	lastThread int // the thread whose turn it was
 	// deadEnds are states that surely lead nowhere, of all rounds.
-	deadEnds map[string]bool
+	deadEnds map[stateKey]bool
+	// encoded is the room in which a state's key is made.
+	encoded  []byte
 	random   rand.SplitMix
 	shuffles bool
 	timed    bool
@@ -168,7 +170,7 @@ type searcher struct {
 
 func newSearcher(t *model.Trace, m model.MemoryModel, o Options) *searcher {
 	x := &searcher{
-		Trace: t, model: m, deadEnds: map[string]bool{}, live: make([][]use, len(t.Threads)),
+		Trace: t, model: m, deadEnds: map[stateKey]bool{}, live: make([][]use, len(t.Threads)),
 		tests: make([][]*symbolic.Expr, len(t.Events)), assumed: make([][]*symbolic.Expr, len(t.Events)),
 		pending: make([]int32, len(t.Threads)), alternatives: map[Alternative]int{}, place: map[uint64]int32{}, objects: map[event.ObjectID]int32{},
 		before: make([][]model.ID, len(t.Events)), reader: map[string]model.ID{}, forks: map[int]model.ID{}, stop: o.Stop,

@@ -1,6 +1,7 @@
 package search
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
 	"slices"
 
@@ -81,10 +82,12 @@ func (s *state) schedule() schedule.Schedule {
 	return all
 }
 
-// stateKey distinguishes states with different continuations: of the values that were read it has
-// those that are needed later.
-func (x *searcher) stateKey(s *state) string {
-	b := make([]byte, 0, 256)
+// stateKey is a digest of all that distinguishes states with different continuations: of the values that were read it has
+// those that are needed later. States themselves have the whole memory, which would be too much to keep of each.
+type stateKey [sha256.Size]byte
+
+func (x *searcher) stateKey(s *state) stateKey {
+	b := x.encoded[:0]
 	for t, at := range s.nextEvents {
 		b = binary.AppendUvarint(b, uint64(at))
 		for _, l := range x.live[t] {
@@ -122,5 +125,6 @@ func (x *searcher) stateKey(s *state) string {
 			}
 		}
 	}
-	return string(b)
+	x.encoded = b
+	return sha256.Sum256(b)
 }

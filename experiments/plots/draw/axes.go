@@ -29,17 +29,41 @@ func formatTick(v float64) string {
 	return strconv.FormatFloat(v, 'g', 6, 64)
 }
 
-// linearTicks are gonum's, written briefly.
+// linearTicks label the multiples of 1, 2 or 5 times a power of 10, of which four to ten are in the range, and mark those
+// of a part of it.
 type linearTicks struct{}
 
-func (linearTicks) Ticks(low, high float64) []plot.Tick {
-	ticks := plot.DefaultTicks{}.Ticks(low, high)
-	for i := range ticks {
-		if ticks[i].Label != "" {
-			ticks[i].Label = formatTick(ticks[i].Value)
+func (linearTicks) Ticks(low, high float64) (ticks []plot.Tick) {
+	const least = 4
+	if !(high > low) {
+		return nil
+	}
+	power := math.Pow(10, math.Floor(math.Log10((high-low)/least)))
+	step, parts := power, 5.0
+	for _, s := range []struct{ times, parts float64 }{{2, 4}, {5, 5}} {
+		if power*s.times*least <= high-low {
+			step, parts = power*s.times, s.parts
 		}
 	}
+	// Multiples are counted, since sums of steps would not be exact.
+	for n := math.Ceil((low/step - 1e-9) * parts); n <= (high/step+1e-9)*parts; n++ {
+		t := plot.Tick{Value: n / parts * step}
+		if math.Mod(n, parts) == 0 {
+			t.Label = formatTick(round(t.Value, step))
+		}
+		ticks = append(ticks, t)
+	}
 	return ticks
+}
+
+// round removes the error of a multiple of a step.
+func round(v, step float64) float64 {
+	digits := max(0, int(math.Ceil(-math.Log10(step)))+1)
+	rounded, err := strconv.ParseFloat(strconv.FormatFloat(v, 'f', digits, 64), 64)
+	if err != nil || rounded == 0 {
+		return 0 // without the sign of a small negative number
+	}
+	return rounded
 }
 
 // logTicks mark 1 to 9 times each power of 10, and label the powers or, of less than two decades, 1, 2

@@ -103,7 +103,9 @@ func (pic *picture) addLines() {
 			}
 			c.StrokeLines(look.line, line)
 		}))
-		if name := pic.seriesName(i); name != "" {
+		if name := pic.seriesName(i); name != "" && len(points) == 1 { // no line
+			pic.legend.Add(name, glyphThumbnail{look.glyph})
+		} else if name != "" {
 			pic.legend.Add(name, lineThumbnail{look})
 		}
 	}
@@ -160,33 +162,77 @@ func (pic *picture) noteAllMissing() {
 // addCompared adds values to compare those of another series with: diamonds, and ranges, of which an
 // open one has a point in its direction.
 func (pic *picture) addCompared(s plots.Series, shift float64, colour color.RGBA) {
-	glyph := draw.GlyphStyle{Color: colour, Radius: vg.Points(3.4), Shape: diamond{}}
-	style := draw.LineStyle{Color: colour, Width: vg.Points(1)}
+	thumbnail := comparedThumbnail{colour: colour}
+	for _, pt := range s.Points {
+		thumbnail.values = thumbnail.values || pt.Y != nil
+		thumbnail.ranges = thumbnail.ranges || pt.Y == nil && pt.Low != nil && pt.High != nil
+		thumbnail.most = thumbnail.most || pt.Y == nil && pt.Low == nil && pt.High != nil
+		thumbnail.least = thumbnail.least || pt.Y == nil && pt.Low != nil && pt.High == nil
+	}
 	pic.plot.Add(painter(func(c draw.Canvas, toX, toY func(float64) vg.Length, p *plot.Plot) {
-		const half, reach = vg.Length(3), vg.Length(9)
 		for _, pt := range s.Points {
 			x := toX(pt.X + shift)
 			switch {
 			case pt.Y != nil:
-				c.DrawGlyph(glyph, vg.Point{X: x, Y: toY(*pt.Y)})
+				c.DrawGlyph(comparedGlyph(colour), vg.Point{X: x, Y: toY(*pt.Y)})
 			case pt.Low != nil && pt.High != nil:
 				drawErrorBar(c, colour, x, toY(*pt.Low), toY(*pt.High))
-			case pt.Low != nil || pt.High != nil:
-				end, way := pt.Low, reach
-				if end == nil {
-					end, way = pt.High, -reach
-				}
-				y := toY(*end)
-				to := vg.Length(math.Max(float64(c.Min.Y), math.Min(float64(c.Max.Y), float64(y+way))))
-				c.StrokeLine2(style, x-half, y, x+half, y)
-				c.StrokeLine2(style, x, y, x, to)
-				c.StrokeLine2(style, x-half/2, y+(to-y)*0.6, x, to)
-				c.StrokeLine2(style, x+half/2, y+(to-y)*0.6, x, to)
+			case pt.Low != nil:
+				drawBound(c, colour, x, toY(*pt.Low), boundReach)
+			case pt.High != nil:
+				drawBound(c, colour, x, toY(*pt.High), -boundReach)
 			}
 		}
 	}))
 	if name := strings.TrimSpace(s.Name); name != "" {
-		pic.legend.Add(name, glyphThumbnail{glyph})
+		pic.legend.Add(name, thumbnail)
+	}
+}
+
+func comparedGlyph(colour color.Color) draw.GlyphStyle {
+	return draw.GlyphStyle{Color: colour, Radius: vg.Points(3.4), Shape: diamond{}}
+}
+
+// boundReach is the length of the arrow of a range that is open on one side.
+const boundReach = vg.Length(9)
+
+// drawBound draws the end of an open range, with an arrow as far into it as the canvas reaches.
+func drawBound(c draw.Canvas, colour color.Color, x, y, reach vg.Length) {
+	const half = vg.Length(3)
+	style := draw.LineStyle{Color: colour, Width: vg.Points(1)}
+	to := max(c.Min.Y, min(c.Max.Y, y+reach))
+	c.StrokeLine2(style, x-half, y, x+half, y)
+	c.StrokeLine2(style, x, y, x, to)
+	c.StrokeLine2(style, x-half/2, y+(to-y)*0.6, x, to)
+	c.StrokeLine2(style, x+half/2, y+(to-y)*0.6, x, to)
+}
+
+// comparedThumbnail has in the legend the marks that compared values have in the plot: a diamond, a range, and arrows
+// from the least and from the greatest value that is possible.
+type comparedThumbnail struct {
+	colour                      color.Color
+	values, ranges, least, most bool
+}
+
+func (t comparedThumbnail) Thumbnail(c *draw.Canvas) {
+	const reach = vg.Length(6.5) // less than the distance of two lines of the legend
+	middle := c.Center().Y
+	var marks []func(x vg.Length)
+	for _, m := range []struct {
+		has  bool
+		draw func(x vg.Length)
+	}{
+		{t.values, func(x vg.Length) { c.DrawGlyph(comparedGlyph(t.colour), vg.Point{X: x, Y: middle}) }},
+		{t.ranges, func(x vg.Length) { drawErrorBar(*c, t.colour, x, middle-reach/2, middle+reach/2) }},
+		{t.least, func(x vg.Length) { drawBound(*c, t.colour, x, middle-reach/2, reach) }},
+		{t.most, func(x vg.Length) { drawBound(*c, t.colour, x, middle+reach/2, -reach) }},
+	} {
+		if m.has {
+			marks = append(marks, m.draw)
+		}
+	}
+	for i, mark := range marks {
+		mark(c.Min.X + (c.Max.X-c.Min.X)*vg.Length(2*i+1)/vg.Length(2*len(marks)))
 	}
 }
 

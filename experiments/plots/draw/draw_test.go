@@ -281,6 +281,23 @@ func TestTicks(t *testing.T) {
 			t.Errorf("%v: %q, want %q", r, got, want)
 		}
 	}
+	for want, r := range map[string][2]float64{
+		"0 1 2 3 4 5": {0, 5.2}, "0 2 4 6 8 10 12 14 16": {0, 16.9}, "0 20 40 60 80 100": {0, 110}, "0 0.2 0.4 0.6 0.8 1 1.2": {0, 1.38},
+		"-2 0 2 4 6": {-3, 6.3}, "0.0001 0.0002 0.0003 0.0004 0.0005": {0.0001, 0.00051}, "0 100k 200k 300k 400k": {0, 440e3},
+	} {
+		var got []string
+		for _, tick := range (linearTicks{}).Ticks(r[0], r[1]) {
+			if tick.Label != "" {
+				got = append(got, tick.Label)
+			}
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%v: %q, want %q", r, got, want)
+		}
+	}
+	if ticks := (linearTicks{}).Ticks(3, 3); ticks != nil {
+		t.Errorf("an empty range: %v", ticks)
+	}
 }
 
 func TestBoxes(t *testing.T) {

@@ -116,9 +116,6 @@ func markdown(s *sheet.Sheet, r *Result, columns string) (string, error) {
 		}
 		line(func(c wanted) string { return row[c.at] })
 	}
-	if r.Earlier {
-		b.WriteString("\nMeasured with an earlier version of heddle.\n")
-	}
 	if r.Size != "default" {
 		fmt.Fprintf(&b, "\nMeasured at the size `--%s`.\n", r.Size)
 	}

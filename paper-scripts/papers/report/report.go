@@ -21,9 +21,6 @@ type Result struct {
 	// Size and Flags say how it was measured.
 	Size  string   `json:"size"`
 	Flags []string `json:"flags,omitempty"`
-	// Earlier is set if the rows were taken from a document that an earlier version's measurement was written into:
-	// they have only the columns that it had.
-	Earlier bool `json:"earlier,omitempty"`
 	// Error is why the step failed, or empty. Sheets then have the rows that there are.
 	Error  string         `json:"error,omitempty"`
 	Sheets []*sheet.Sheet `json:"sheets"`

@@ -169,10 +169,6 @@ func TestUpdate(t *testing.T) {
 	if got, err = Update("<!-- begin: make papers peregrine/figure1 rows:lu,ocean time program -->\n<!-- end: make papers -->", results); err != nil || !strings.Contains(got, "| - | lu |\n| 4 | ocean |\n\n") {
 		t.Errorf("%v:\n%s", err, got)
 	}
-	results[0].Earlier = true
-	if got, err = Update("<!-- begin: make papers peregrine/figure1 rows:lu time -->\n<!-- end: make papers -->", results); err != nil || !strings.Contains(got, "| - |\n\nMeasured with an earlier version of heddle.\n") {
-		t.Errorf("%v:\n%s", err, got)
-	}
 	for wrong, says := range map[string]string{
 		"<!-- begin: make papers peregrine/figure2 -->\n<!-- end: make papers -->":           "no result for peregrine/figure2",
 		"<!-- begin: make papers peregrine/figure1 none -->\n<!-- end: make papers -->":      "no column none",

@@ -1,0 +1,581 @@
+package windows_test
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/heddle-dmt/heddle/experiments/servers"
+	"github.com/heddle-dmt/heddle/experiments/windows"
+	"github.com/heddle-dmt/heddle/guest/requests"
+	"github.com/heddle-dmt/heddle/internal/machine"
+	"github.com/heddle-dmt/heddle/internal/testsize"
+	schedwindows "github.com/heddle-dmt/heddle/sched/windows"
+)
+
+type server struct {
+	rules, needs, script, out string
+	// compared are the windows that are equal.
+	compared func(*windows.Report) []schedwindows.Window
+}
+
+// equalServers are servers of Debian whose windows must be equal on all machines.
+var equalServers = []server{
+	{"memcached", "/usr/bin/memcached", memcachedScript, "answers 160\nserver 0\n", allWindows},
+	{"apache2", "/usr/sbin/apache2", apacheScript, "Complete requests:      160\nFailed requests:        0\nserver 0\n", allWindows},
+}
+
+// otherServers are further ones, in which no race is injected.
+var otherServers = []server{
+	{"redis", "/usr/bin/redis-server", redisScript, "right 160\nserver 0\n", allWindows},
+	{"lighttpd", "/usr/sbin/lighttpd", lighttpdScript, "Complete requests:      160\nFailed requests:        0\nserver 0\n", fullWindows},
+}
+
+const redisScript = `
+cat > /tmp/load.pl << 'END'
+use IO::Socket::INET;
+my @s = map { IO::Socket::INET->new("127.0.0.1:6379") or die } 1 .. 8;
+my $right = 0;
+for my $r (1 .. $ARGV[0]) {
+	for my $i (0 .. 7) { syswrite($s[$i], $r % 2 ? "set k$i v$r\r\n" : "get k$i\r\n") }
+	my $value = "v" . ($r - 1);
+	my $want = $r % 2 ? "+OK\r\n" : "\$" . length($value) . "\r\n$value\r\n";
+	for my $s (@s) {
+		my $b = "";
+		while (length $b < length $want) { sysread($s, my $c, 4096) or last; $b .= $c }
+		$right++ if $b eq $want;
+	}
+}
+print "right $right\n";
+END
+redis-server --dir /tmp --save '' --logfile /tmp/log &
+server=$!
+sleep 0.1
+perl /tmp/load.pl ROUNDS
+kill $server
+wait $server
+echo server $?
+`
+
+const lighttpdScript = `
+mkdir /tmp/web
+head -c 1000 /dev/zero | tr '\0' x > /tmp/web/index.html
+cat > /tmp/lighttpd.conf << END
+server.port = 8080
+server.bind = "127.0.0.1"
+server.document-root = "/tmp/web"
+server.errorlog = "/tmp/error.log"
+index-file.names = ("index.html")
+END
+lighttpd -D -f /tmp/lighttpd.conf &
+server=$!
+sleep 0.1
+ab -q -n REQUESTS -c 8 http://127.0.0.1:8080/ | grep -E '^(Complete|Failed)'
+kill -INT $server
+wait $server
+echo server $?
+`
+
+const memcachedScript = `
+cat > /tmp/load.pl << 'END'
+use IO::Socket::INET;
+my @s = map { IO::Socket::INET->new("127.0.0.1:11211") or die } 1 .. 8;
+my $answers = 0;
+for my $r (1 .. $ARGV[0]) {
+	for my $i (0 .. 7) {
+		my $k = "k" . (($r * 8 + $i) % 50);
+		syswrite($s[$i], $r % 2 ? "set $k 0 0 5\r\nv" . sprintf("%04d", $r) . "\r\n" : "get $k\r\n");
+	}
+	for my $s (@s) {
+		my $b = "";
+		while ($b !~ /(STORED|END)\r\n$/) { sysread($s, my $c, 4096) or last; $b .= $c }
+		$answers++ if $b =~ /(STORED|END)\r\n$/;
+	}
+}
+print "answers $answers\n";
+END
+memcached -u nobody -l 127.0.0.1 -t 4 &
+server=$!
+sleep 0.1
+perl /tmp/load.pl ROUNDS
+kill $server
+wait $server
+echo server $?
+`
+
+const apacheScript = `
+mkdir /tmp/web
+head -c 1000 /dev/zero | tr '\0' x > /tmp/web/index.html
+cat > /tmp/apache2.conf << END
+ServerRoot /tmp
+ServerName localhost
+Listen 127.0.0.1:8080
+User www-data
+Group www-data
+PidFile /tmp/apache2.pid
+ErrorLog /tmp/error.log
+LoadModule mpm_event_module /usr/lib/apache2/modules/mod_mpm_event.so
+LoadModule authz_core_module /usr/lib/apache2/modules/mod_authz_core.so
+LoadModule dir_module /usr/lib/apache2/modules/mod_dir.so
+StartServers 1
+ServerLimit 1
+ThreadsPerChild 8
+MaxRequestWorkers 8
+MinSpareThreads 1
+MaxSpareThreads 8
+ThreadLimit 8
+DocumentRoot /tmp/web
+DirectoryIndex index.html
+END
+apache2 -f /tmp/apache2.conf -DFOREGROUND &
+server=$!
+sleep 0.1
+ab -q -n REQUESTS -c 8 http://127.0.0.1:8080/ | grep -E '^(Complete|Failed)'
+kill -TERM $server
+wait $server
+echo server $?
+`
+
+// preloaded is the script of a server with testdata/racy.c preloaded.
+func preloaded(rules, script string) string {
+	return strings.Replace(script, "\n"+rules+" -", "\nLD_PRELOAD=/pool/racy.so "+rules+" -", 1)
+}
+
+// rulesOf returns the rules of a server, and skips a test on a host without its program.
+func rulesOf(t *testing.T, name, program string) windows.Rules {
+	t.Helper()
+	if _, err := os.Stat(program); err != nil {
+		t.Skipf("%s is not installed: internal/setup/packages.sh servers installs it", filepath.Base(program))
+	}
+	rules, err := windows.LoadRules(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rules
+}
+
+// TestRacesInServers has an injected race in each server: the results differ with the orders of turns and atomic
+// instructions alone, and with constraints on the races of the first run they do not. In the large size there are at least
+// 200 full windows of each server.
+func TestRacesInServers(t *testing.T) {
+	testsize.SkipQuick(t)
+	for _, s := range equalServers {
+		t.Run(s.rules, func(t *testing.T) {
+			rules := rulesOf(t, s.rules, s.needs)
+			rounds := testsize.Pick(20, 20, 202)
+			script := preloaded(s.rules, strings.NewReplacer("ROUNDS", fmt.Sprint(rounds), "REQUESTS", fmt.Sprint(8*rounds)).Replace(s.script))
+			p := windows.Parameters{Rules: rules, Size: 8, Atomics: true}
+			var plain []*windows.Report
+			for store, at := schedwindows.NewStore(), 0; at < 3; at++ {
+				_, report, _ := runWindows(t, t.Context(), script, p, store, at)
+				plain = append(plain, report)
+			}
+			if otherStates(plain) == 0 {
+				t.Error("without constraints the race does not show")
+			}
+			p.Hybrid = true
+			reports, _ := expectEqualReports(t, script, p, testsize.Pick(2, 3, len(machines)), s.compared)
+			first, last := reports[0], reports[len(reports)-1]
+			if first.Full < rounds-2 || first.Constraints == 0 {
+				t.Errorf("%d full windows, %d constraints", first.Full, first.Constraints)
+			}
+			t.Logf("| races | %s | %d | %d | %d | %d | %d | %d of %d | %d of %d | %.3f |", s.rules, first.Windows, first.Full, first.Races, first.Constraints,
+				last.Missed, otherStates(reports), first.Windows, otherStates(plain), plain[0].Windows, reports[1].Throughput/plain[1].Throughput)
+		})
+	}
+}
+
+// otherStates is the number of windows that differ from the first run's in the run with the most of them.
+func otherStates(reports []*windows.Report) (most int) {
+	want := comparable(reports[0].List)
+	for _, r := range reports[1:] {
+		got, n := comparable(r.List), 0
+		for i := range max(len(got), len(want)) {
+			if i >= len(got) || i >= len(want) || got[i] != want[i] {
+				n++
+			}
+		}
+		most = max(most, n)
+	}
+	return most
+}
+
+// freshScript has eight clients of memcached or redis, one after the other: they set their keys to random values, get them and look
+// whether these are the values, and at times ask for something else.
+const freshScript = `
+cat > /tmp/load.pl << 'END'
+use IO::Socket::INET;
+my ($rounds, $redis) = @ARGV;
+my @s = map { IO::Socket::INET->new("127.0.0.1:" . ($redis ? 6379 : 11211)) or die } 1 .. 8;
+my ($right, %v, $x) = (0, (), 1);
+for my $r (1 .. $rounds) {
+	my @want;
+	for my $i (0 .. 7) {
+		my $ask;
+		$x = ($x * 1103515245 + 12345) % 2147483648;
+		if ($r % 16 == 3) {
+			($ask, $want[$i]) = ("get none$x\r\n", $redis ? "\$-1\r\n" : "END\r\n");
+		} elsif ($r % 4 == 1) {
+			$v{$i} = "value of some bytes " . sprintf("%08d", $x % 100000000);
+			($ask, $want[$i]) = $redis ? ("set key$i \"$v{$i}\"\r\n", "+OK\r\n") : ("set key$i 0 0 28\r\n$v{$i}\r\n", "STORED\r\n");
+		} else {
+			($ask, $want[$i]) = ("get key$i\r\n", $redis ? "\$28\r\n$v{$i}\r\n" : "VALUE key$i 0 28\r\n$v{$i}\r\nEND\r\n");
+		}
+		syswrite($s[$i], $ask);
+		my $b = "";
+		while (length($b) < length($want[$i])) { sysread($s[$i], my $c, 4096) or last; $b .= $c }
+		$right++ if $b eq $want[$i];
+	}
+}
+print "right $right\n";
+END
+SERVER &
+server=$!
+sleep 0.1
+perl /tmp/load.pl ROUNDS REDIS
+kill $server
+wait $server
+echo server $?
+`
+
+// freshLoads are servers that answer requests with new bytes, each in windows of one request. Without the threads that look after
+// its lists nothing but requests changes memcached's state, so that every admitted window has its schedule's turns.
+var freshLoads = []struct {
+	name, rules, needs, command, redis string
+	allFollow                          bool
+	most                               int // rounds: redis changes its state with each request, and preconditions of many windows take long
+}{
+	{"memcached, no_lru_maintainer, no_lru_crawler", "memcached", "/usr/bin/memcached", "memcached -u nobody -l 127.0.0.1 -t 4 -o no_lru_maintainer,no_lru_crawler", "0", true, 1500},
+	{"memcached", "memcached", "/usr/bin/memcached", "memcached -u nobody -l 127.0.0.1 -t 4", "0", false, 1500},
+	{"redis", "redis", "/usr/bin/redis-server", "redis-server --dir /tmp --save '' --logfile /tmp/log", "1", false, 50},
+}
+
+// TestPreconditionsAreSound has requests with new bytes: the admitted ones follow the schedules to the right
+// replies, and the others are counted and have the right replies, too. In the large size 10,000 requests are admitted.
+func TestPreconditionsAreSound(t *testing.T) {
+	testsize.SkipQuick(t)
+	for _, x := range freshLoads[:testsize.Pick(1, 1, len(freshLoads))] {
+		t.Run(x.name, func(t *testing.T) {
+			rules := rulesOf(t, x.rules, x.needs)
+			rounds := min(testsize.Runs(14, 14, 1500), x.most)
+			script := strings.NewReplacer("SERVER", x.command, "ROUNDS", fmt.Sprint(rounds), "REDIS", x.redis).Replace(freshScript)
+			report, out := runPreconditions(t, x.name, rules, script)
+			if want := fmt.Sprintf("right %d\nserver 0\n", 8*rounds); out != want {
+				t.Errorf("output %q, want %q", out, want)
+			}
+			if report.Admitted == 0 || x.allFollow && report.Followed != report.Admitted {
+				t.Errorf("%d windows were admitted, %d have followed their schedules", report.Admitted, report.Followed)
+			}
+			if report.Refused == 0 || report.Preconditions.Computed == 0 || x.allFollow && report.Preconditions.Unknown > 0 {
+				t.Errorf("%d windows were refused, preconditions: %+v", report.Refused, report.Preconditions)
+			}
+		})
+	}
+}
+
+// runPreconditions runs a script with preconditions in windows of one request, and logs what became of them.
+func runPreconditions(t *testing.T, name string, rules windows.Rules, script string) (*windows.Report, string) {
+	t.Helper()
+	p := windows.Parameters{Rules: rules, Size: 1, Atomics: true, Preconditions: true, NoStates: true}
+	_, r, out := runWindows(t, t.Context(), script, p, schedwindows.NewStore(), 0)
+	hides := "-"
+	if len(r.Hidden) > 0 {
+		hides = fmt.Sprintf("%s: %d", cmp.Or(r.Hidden[0].Place, "unknown"), r.Hidden[0].Windows)
+	}
+	q := r.Preconditions
+	t.Logf("| preconditions | %s | %d | %d | %d | %d | %.1f %% | %d | %s |", name, r.Requests, r.Admitted, r.Followed, r.Refused,
+		100*float64(r.Admitted)/float64(max(r.Requests, 1)), q.Terms/max(q.Computed-q.Unknown, 1), hides)
+	return r, out
+}
+
+// pagesScript has clients of apache2, one after the other, with requests for twenty pages and random values of a header. It
+// prints how many replies are right, and a digest of all replies without what differs on another host.
+const pagesScript = `
+mkdir -p FOLDER/web
+i=10
+while [ $i -lt 30 ]; do
+	head -c 1000 /dev/zero | tr '\0' x > FOLDER/web/page$i.html
+	touch -d '2020-01-01 00:00:00 UTC' FOLDER/web/page$i.html
+	i=$((i + 1))
+done
+cat > FOLDER/load.pl << 'END'
+use IO::Socket::INET;
+use Digest::MD5 "md5_hex";
+my ($rounds, $clients) = @ARGV;
+my @s = map { IO::Socket::INET->new("127.0.0.1:18080") or die } 1 .. $clients;
+my ($right, $x, $all) = (0, 1, "");
+for (1 .. $rounds) {
+	for my $s (@s) {
+		$x = ($x * 1103515245 + 12345) % 2147483648;
+		my $page = 10 + int($x / 65536) % 20;
+		syswrite($s, "GET /page$page.html HTTP/1.1\r\nHost: localhost\r\nX-Value: " . sprintf("%08d", $x % 100000000) . "\r\n\r\n");
+		my $b = "";
+		while ($b !~ /\r\n\r\nx{1000}$/) { sysread($s, my $c, 4096) or last; $b .= $c }
+		$right++ if $b =~ /^HTTP\/1.1 200 OK\r\n/ && $b =~ /\r\n\r\nx{1000}$/;
+		$b =~ s/^(Date|ETag): .*\r\n//mg; # the latter has the number of the file's inode
+		$all .= $b;
+	}
+}
+print "right $right ", md5_hex($all), "\n";
+END
+cat > FOLDER/apache2.conf << END
+ServerRoot FOLDER
+ServerName localhost
+Listen 127.0.0.1:18080
+User www-data
+Group www-data
+PidFile FOLDER/apache2.pid
+ErrorLog FOLDER/error.log
+LoadModule mpm_event_module /usr/lib/apache2/modules/mod_mpm_event.so
+LoadModule authz_core_module /usr/lib/apache2/modules/mod_authz_core.so
+LoadModule dir_module /usr/lib/apache2/modules/mod_dir.so
+StartServers 1
+ServerLimit 1
+ThreadsPerChild THREADS
+MaxRequestWorkers THREADS
+MinSpareThreads 1
+MaxSpareThreads THREADS
+ThreadLimit THREADS
+DocumentRoot FOLDER/web
+MaxKeepAliveRequests 0
+END
+cat > FOLDER/lighttpd.conf << END
+server.port = 18080
+server.bind = "127.0.0.1"
+server.document-root = "FOLDER/web"
+server.errorlog = "FOLDER/error.log"
+server.pid-file = "FOLDER/lighttpd.pid"
+server.max-keep-alive-requests = 100000
+mimetype.assign = (".html" => "text/html")
+END
+SERVER &
+server=$!
+sleep 0.1
+while [ ! -s FOLDER/NAME.pid ]; do sleep 0.1; done
+perl FOLDER/load.pl ROUNDS CLIENTS
+kill -STOP $server
+wait $server
+echo server $?
+`
+
+// pageLoads are servers of pages.
+var pageLoads = []struct {
+	name, needs, command, stop string
+	admits                     bool
+}{
+	{"apache2", "/usr/sbin/apache2", "apache2 -f FOLDER/apache2.conf -DFOREGROUND", "TERM", true},
+	{"lighttpd", "/usr/sbin/lighttpd", "lighttpd -D -f FOLDER/lighttpd.conf", "INT", false},
+}
+
+// TestPreconditionsOfPages has requests to servers with other paths and headers: those that are admitted follow the
+// schedules, and all replies are those of a server that runs natively. In the large size 10,000 requests to apache2 are admitted.
+// lighttpd rearranges a tree with each request, so that nothing is admitted.
+func TestPreconditionsOfPages(t *testing.T) {
+	testsize.SkipQuick(t)
+	threads, clients := testsize.Pick(2, 2, 8), testsize.Pick(1, 1, 4)
+	for _, x := range pageLoads[:testsize.Pick(1, 1, len(pageLoads))] {
+		t.Run(x.name, func(t *testing.T) {
+			rules := rulesOf(t, x.name, x.needs)
+			rounds := testsize.Runs(24, 24, 2800)
+			if !x.admits {
+				rounds = min(rounds, 100)
+			}
+			script := strings.ReplaceAll(pagesScript, "SERVER", x.command)
+			script = strings.NewReplacer("STOP", x.stop, "NAME", x.name, "THREADS", fmt.Sprint(threads), "CLIENTS", fmt.Sprint(clients), "ROUNDS", fmt.Sprint(rounds)).Replace(script)
+			native := t.TempDir()
+			for _, folder := range []string{native, filepath.Dir(native)} { // the server reads it as another user
+				if err := os.Chmod(folder, 0o755); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := exec.CommandContext(t.Context(), "sh", "-c", strings.ReplaceAll(script, "FOLDER", native)).Output()
+			if err != nil || !strings.HasPrefix(string(want), fmt.Sprintf("right %d ", clients*rounds)) {
+				t.Fatalf("natively: %v, %q", err, want)
+			}
+			report, out := runPreconditions(t, x.name, rules, strings.ReplaceAll(script, "FOLDER", "/tmp/pages"))
+			if out != string(want) {
+				t.Errorf("output %q, natively %q", out, want)
+			}
+			if report.Requests != clients*rounds || report.Followed != report.Admitted || report.Preconditions.Unknown > 0 && x.admits {
+				t.Errorf("%d requests, %d windows were admitted, %d have followed their schedules, preconditions: %+v", report.Requests, report.Admitted, report.Followed, report.Preconditions)
+			}
+			if x.admits && report.Admitted == 0 {
+				t.Errorf("no window was admitted, %d were refused", report.Refused)
+			}
+		})
+	}
+}
+
+// TestServers has at least 200 full windows of each server in the large size.
+func TestServers(t *testing.T) {
+	testsize.SkipQuick(t)
+	for _, s := range slices.Concat(equalServers, otherServers) {
+		t.Run(s.rules, func(t *testing.T) {
+			rules := rulesOf(t, s.rules, s.needs)
+			rounds := testsize.Pick(20, 20, 202)
+			answers := fmt.Sprint(8 * rounds)
+			script := strings.NewReplacer("ROUNDS", fmt.Sprint(rounds), "REQUESTS", answers).Replace(s.script)
+			p := windows.Parameters{Rules: rules, Size: 8, Atomics: true}
+			reports, out := expectEqualReports(t, script, p, testsize.Pick(2, 3, len(machines)), s.compared)
+			first := reports[0]
+			if want := strings.ReplaceAll(s.out, "160", answers); out != want {
+				t.Errorf("output %q, want %q", out, want)
+			}
+			if first.Full < rounds-2 || first.Requests != 8*rounds {
+				t.Errorf("%d full windows of %d requests, want about %d", first.Full, first.Requests, rounds)
+			}
+			t.Logf("| windows | %s | %d | %d | %d | %d | %d | %d of %d |", s.rules, first.Requests, first.Windows, first.Full, first.Stored, len(reports), otherStates(reports), first.Windows)
+		})
+	}
+}
+
+// TestCostOfWindows compares the virtual times of requests without windows, and in windows of several kinds: all requests have
+// right replies, and only in windows do they wait for these.
+func TestCostOfWindows(t *testing.T) {
+	testsize.SkipQuick(t)
+	list := []struct {
+		name string
+		p    windows.Parameters
+	}{
+		{"without windows", windows.Parameters{}},
+		{"8 requests", windows.Parameters{Size: 8, Atomics: true}},
+		{"8 requests, `--time-bubbles 50`", windows.Parameters{Size: 8, Atomics: true, Bubble: 50}},
+		{"2 requests", windows.Parameters{Size: 2, Atomics: true}},
+		{"8 requests, `--window-sync-only`", windows.Parameters{Size: 8}},
+	}
+	list = list[:testsize.Pick(3, 3, len(list))]
+	for _, s := range equalServers[:testsize.Pick(1, 1, len(equalServers))] {
+		rules := rulesOf(t, s.rules, s.needs)
+		rounds := testsize.Pick(20, 20, 60)
+		answers := fmt.Sprint(8 * rounds)
+		script := strings.NewReplacer("ROUNDS", fmt.Sprint(rounds), "REQUESTS", answers).Replace(s.script)
+		for _, x := range list {
+			t.Run(s.rules+", "+x.name, func(t *testing.T) {
+				sum, report := runCalm(t, script, rules, x.p, strings.ReplaceAll(s.out, "160", answers))
+				if sum.Requests != 8*rounds || sum.Response.P50 <= 0 || (report.Waited == 0) != (x.p.Size == 0) {
+					t.Errorf("%+v, waited %d", sum, report.Waited)
+				}
+				mhz := machine.DefaultConfig().Costs.MHz
+				t.Logf("| cost | %s | %s | %d | %.0f | %.0f | %.0f | %.0f |", s.rules, x.name, report.Windows, float64(report.Waited)/float64(mhz), sum.Response.P50, sum.Response.P90, sum.PerSecond)
+			})
+		}
+	}
+}
+
+// runCalm runs a script without jitter, in windows if their size is not 0, and returns the requests that its servers had.
+func runCalm(t *testing.T, script string, rules windows.Rules, p windows.Parameters, want string) (requests.Summary, *windows.Report) {
+	t.Helper()
+	c := configOf(t, script, 0)
+	calm := 0.0
+	c.Sched.Jitter, c.Requests = &calm, []uint16{8080, 11211}
+	report, out := &windows.Report{}, ""
+	var r *machine.Result
+	if p.Rules = rules; p.Size > 0 {
+		r, report, out = runConfig(t, t.Context(), &c, p, schedwindows.NewStore())
+	} else {
+		var text bytes.Buffer
+		c.Stdout, c.Stderr = &text, &text
+		var err error
+		if r, err = machine.Run(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+		out = text.String()
+	}
+	if out != want {
+		t.Errorf("output %q, want %q", out, want)
+	}
+	i := slices.IndexFunc(r.Requests, func(s requests.Summary) bool { return s.Requests > 0 })
+	if i < 0 {
+		t.Fatalf("no request was answered: %+v", r.Requests)
+	}
+	return r.Requests[i], report
+}
+
+// changingServers are servers of configs/servers whose windows are not all equal on other machines.
+var changingServers = []struct {
+	rules string
+	// seed is an option of the client that makes it ask the same on each machine.
+	seed string
+	// few are the values of the small size.
+	few map[string]string
+}{
+	{"nginx", "", map[string]string{"requests": "160"}},
+	{"postgresql", "--random-seed=1", nil},
+	{"mariadb", "--rand-seed=1", nil},
+}
+
+// TestWindowsThatDiffer: in windows, too, all replies of these servers are right, as their clients find, on a machine and on another one with
+// the schedules of the first, in which at least the first window with requests is equal.
+func TestWindowsThatDiffer(t *testing.T) {
+	testsize.SkipQuick(t)
+	for _, x := range changingServers[:testsize.Pick(1, 1, len(changingServers))] {
+		s, err := servers.Load("../../configs/servers/" + x.rules + ".yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if x.seed != "" {
+			s.Client = slices.Insert(s.Client, len(s.Client)-1, x.seed)
+			s.Load = strings.ReplaceAll(s.Load, " prepare\n", " "+x.seed+" prepare\n")
+		}
+		t.Run(x.rules, func(t *testing.T) {
+			if missing := s.Missing(); missing != "" {
+				t.Skipf("this host has no %s; internal/setup/packages.sh servers installs it", missing)
+			}
+			rules, err := windows.LoadRules(x.rules)
+			if err != nil {
+				t.Fatal(err)
+			}
+			values := testsize.Pick(x.few, x.few, nil)
+			s.ClientCores, s.Ready = 0, []string{"sleep", "1"} // how often a client would have to try depends on timing
+			var reports []*windows.Report
+			for store, i := schedwindows.NewStore(), 0; i < 2; i++ {
+				c := configOf(t, "", []int{0, 5}[i])
+				c.Args, c.Dir, c.UID, c.GID = s.Args(machines[0].cores, values), "/tmp", 0, 0
+				p := windows.Parameters{Rules: rules, Size: 4, Atomics: true}
+				r, report, out := runConfig(t, t.Context(), &c, p, store)
+				if r.Outcome != machine.OutcomeExit || r.ExitCode != 0 {
+					t.Fatalf("machine %d: %s\n%s", i, s.Failure(r, []byte(out)), out)
+				}
+				reports = append(reports, report)
+			}
+			first, second := reports[0], reports[1]
+			exchanges, states, all := compareWindows(first, second)
+			if first.Full == 0 || all == exchanges {
+				t.Errorf("%d full windows; of %d windows %d have other inputs or outputs", first.Full, all, exchanges)
+			}
+			t.Logf("| differing | %s | %d | %d | %d | %d | %d | %d | %d |", x.rules, first.Requests, first.Windows, first.Full, all, exchanges, states, second.Recorded)
+		})
+	}
+}
+
+// compareWindows counts the windows with requests of a run, those without one of another run with the same input and output, and
+// those without one that has the same state, too.
+func compareWindows(a, b *windows.Report) (exchanges, states, all int) {
+	exchange := func(w *schedwindows.Window) string { return w.Input + " " + w.Output }
+	state := func(w *schedwindows.Window) string { return exchange(w) + " " + w.State }
+	others := map[string]int{}
+	for i := range b.List {
+		others[exchange(&b.List[i])]++
+		others[state(&b.List[i])]++
+	}
+	missing := func(key string) int {
+		if others[key]--; others[key] < 0 {
+			return 1
+		}
+		return 0
+	}
+	for i := range a.List {
+		if w := &a.List[i]; w.Requests > 0 {
+			all++
+			exchanges += missing(exchange(w))
+			states += missing(state(w))
+		}
+	}
+	return exchanges, states, all
+}
