@@ -196,6 +196,9 @@ func (d *Driver) ServerNow() int64 { return d.service().Now() }
 // NextTimer is the server's earliest timer.
 func (d *Driver) NextTimer() (int64, bool) { return d.service().NextTimer() }
 
+// DueTimers names the server's timers that are due.
+func (d *Driver) DueTimers(now int64) []uint64 { return d.service().DueTimers(now) }
+
 // FireTimers moves the server's clock.
 func (d *Driver) FireTimers(now int64) { d.service().FireTimers(now) }
 
@@ -352,7 +355,7 @@ func (d *Driver) Closing(w *windows.Window) {
 		q := d.races.requests
 		d.races.requests = nil
 		p, known := q.precondition()
-		if known = known && w.Rounds == 0 && w.Forced == 0 && d.options.Bubble == 0; known { // nothing was given later
+		if known = known && w.Rounds == 0 && w.Timers == 0 && w.Forced == 0 && d.options.Bubble == 0; known { // nothing was given later
 			p.Registers = d.registers
 			precondition = p
 		}

@@ -480,7 +480,7 @@ for my $r (1 .. $ARGV[0]) {
 }
 print "right $right\n";
 END
-memcached -u nobody -l 127.0.0.1 -t 4 -o no_lru_maintainer,no_lru_crawler &
+memcached -u nobody -l 127.0.0.1 -t 4 OPTIONS &
 server=$!
 sleep 0.1
 perl /tmp/load.pl ROUNDS 1
@@ -501,16 +501,38 @@ func TestPreconditionsAreSound(t *testing.T) {
 		t.Fatal(err)
 	}
 	rounds := testsize.Pick(14, 14, 1500)
-	p := windows.Parameters{Rules: rules, Size: 1, Atomics: true, Preconditions: true, NoStates: true}
-	_, report, out := runWindows(t, t.Context(), strings.Replace(freshScript, "ROUNDS", fmt.Sprint(rounds), 1), p, schedwindows.NewStore(), 0)
-	if want := fmt.Sprintf("right %d\nserver 0\n", 8*rounds); out != want {
+	for name, options := range map[string]string{"memcached": "", "without maintenance": "-o no_lru_maintainer,no_lru_crawler"} {
+		t.Run(name, func(t *testing.T) {
+			p := windows.Parameters{Rules: rules, Size: 1, Atomics: true, Preconditions: true, NoStates: true}
+			script := strings.NewReplacer("ROUNDS", fmt.Sprint(rounds), "OPTIONS", options).Replace(freshScript)
+			_, report, out := runWindows(t, t.Context(), script, p, schedwindows.NewStore(), 0)
+			if want := fmt.Sprintf("right %d\nserver 0\n", 8*rounds); out != want {
+				t.Errorf("output %q, want %q", out, want)
+			}
+			if report.Admitted == 0 || report.Followed != report.Admitted {
+				t.Errorf("%d windows were admitted, %d have followed their schedules", report.Admitted, report.Followed)
+			}
+			if report.Refused == 0 || report.Preconditions.Computed == 0 || report.Preconditions.Unknown > 0 {
+				t.Errorf("%d windows were refused, preconditions: %+v", report.Refused, report.Preconditions)
+			}
+			t.Logf("%d requests, %d admitted, %d refused", report.Requests, report.Admitted, report.Refused)
+		})
+	}
+}
+
+// A window in which other timers are due follows another schedule, since other threads run.
+func TestPreconditionsWithTimers(t *testing.T) {
+	p := poolParameters()
+	p.Size, p.Preconditions, p.NoStates = 1, true, true
+	rounds := testsize.Pick(60, 60, 2000)
+	script := strings.Replace(withPool(1, fmt.Sprintf("ASK ask 7000 1 %d", rounds)), "serve 7000 1", "serve 7000 1 3", 1)
+	_, report, out := runWindows(t, t.Context(), strings.ReplaceAll(script, "ASK", "/pool/pool"), p, schedwindows.NewStore(), 0)
+	if want := fmt.Sprintf("%d answers\nserver 0\n", rounds); out != want {
 		t.Errorf("output %q, want %q", out, want)
 	}
 	if report.Admitted == 0 || report.Followed != report.Admitted {
-		t.Errorf("%d windows were admitted, %d have followed their schedules", report.Admitted, report.Followed)
-	}
-	if report.Refused == 0 || report.Preconditions.Computed == 0 || report.Preconditions.Unknown > 0 {
-		t.Errorf("%d windows were refused, preconditions: %+v", report.Refused, report.Preconditions)
+		i := slices.IndexFunc(report.List, func(w schedwindows.Window) bool { return w.Admitted > 0 && !w.Reused })
+		t.Errorf("%d windows were admitted, %d have followed their schedules; the first that has not: %+v", report.Admitted, report.Followed, report.List[max(i, 0)])
 	}
 }
 

@@ -108,6 +108,8 @@ type World interface {
 	ServerNow() int64
 	NextTimer() (int64, bool)
 	FireTimers(now int64)
+	// DueTimers lists numbers that name the server's timers that are due at a time of its clock.
+	DueTimers(now int64) []uint64
 	Cycles(ns int64) arch.Cycles
 	// Changes is a number that changes with the connections; Connections lists them by number,
 	// connections closed since the last Closing included.
@@ -163,8 +165,10 @@ type Window struct {
 	Number   int   `json:"number"`
 	Cause    Cause `json:"cause"`
 	Requests int   `json:"requests"`
-	// Rounds counts how often further parts of requests were admitted within the window.
+	// Rounds counts how often further parts of requests were admitted within the window, and Timers how often the server's
+	// timers fired while all of its threads waited.
 	Rounds int `json:"rounds,omitempty"`
+	Timers int `json:"timers,omitempty"`
 	// Forced counts how often the window was forced to continue, because the server ran for long without
 	// waiting.
 	Forced int `json:"forced,omitempty"`
@@ -364,6 +368,7 @@ func (e *Engine) mayEnd() bool {
 	}
 	if at, found := w.NextTimer(); found && at <= e.limit {
 		w.FireTimers(at)
+		e.current.Timers++
 		e.isQuiet = false
 		return false
 	}
@@ -467,8 +472,7 @@ func (e *Engine) begin(cause Cause, list []*Connection) {
 	if idle := w.Cycles(IdleStep); idle > 0 && now > e.closed {
 		server += int64((now-e.closed+idle/2)/idle) * IdleStep
 	}
-	deadline, ticks := w.NextTimer()
-	if ticks && cause == Timer {
+	if deadline, found := w.NextTimer(); found && cause == Timer {
 		server = max(w.ServerNow(), deadline)
 	}
 	// A connection that is continued is known by its place among the server's: it may be any one of its client's.
@@ -484,8 +488,9 @@ func (e *Engine) begin(cause Cause, list []*Connection) {
 			hashWords(shape, uint64(slices.Index(open, c)))
 		}
 	}
-	hashWords(h, flags(ticks && deadline <= server))
-	hashWords(shape, flags(ticks && deadline <= server))
+	due := w.DueTimers(server)
+	hashWords(h, due...)
+	hashWords(shape, due...)
 	sum := h.Sum64()
 	e.current.Input = HexText(sum)
 	w.Beginning(shape.Sum64(), sum, chosen)
