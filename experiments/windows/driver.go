@@ -27,6 +27,7 @@ var errRaces = errs.Define("windows-without-memory-log",
 type Driver struct {
 	machine.NoHook
 	m          *machine.Machine
+	inMachine  *machine.Service
 	rules      Rules
 	options    windows.Options
 	mhz        uint64
@@ -84,6 +85,7 @@ func New(c *machine.Config, p Parameters, store *windows.Store) *Driver {
 		d.controller.Allocated = d.noteAllocation
 	}
 	d.engine = windows.New(d.options, d)
+	d.inMachine = &machine.Service{Programs: p.Rules.Programs, Controller: d.controller, Seed: d.seed, Cores: d.cores, Next: d.next}
 	if spec, ok := region.Parse(p.Rules.Function); ok {
 		d.calls = region.Watch(spec)
 	}
@@ -94,7 +96,7 @@ func New(c *machine.Config, p Parameters, store *windows.Store) *Driver {
 func (d *Driver) Options() []machine.Option {
 	list := []machine.Option{
 		machine.WithHook(d),
-		machine.WithService(&machine.Service{Programs: d.rules.Programs, Controller: d.controller, Seed: d.seed, Cores: d.cores}),
+		machine.WithService(d.inMachine),
 	}
 	if d.atomics {
 		list = append(list, machine.WithAtomics())
@@ -162,6 +164,15 @@ func (d *Driver) BeforeDecision() {
 		d.service().HoldSignals(true)
 	}
 	d.engine.Step()
+	d.inMachine.Acts = d.engine.Acts()
+}
+
+// next is when the windows act if nothing happens before.
+func (d *Driver) next() (arch.Cycles, bool) {
+	if !d.started {
+		return 0, false
+	}
+	return d.engine.Next()
 }
 
 // InService implements windows.Members.
@@ -184,8 +195,11 @@ func (d *Driver) Now() arch.Cycles { return d.Cycles(d.m.Kernel().Now()) }
 // Pass lets idle time pass.
 func (d *Driver) Pass(to arch.Cycles) { d.m.PassTo(to) }
 
-// NextOutside is the earliest timer outside of the server.
+// NextOutside is the earliest timer outside of the server. Clients on the host may act at any time.
 func (d *Driver) NextOutside() (arch.Cycles, bool) {
+	if !d.m.MayTimePass() {
+		return d.Now(), true
+	}
 	at, found := d.m.Kernel().NextTimer()
 	return d.Cycles(at), found
 }

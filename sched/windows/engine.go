@@ -101,7 +101,7 @@ type World interface {
 	// Now is the virtual time. Pass lets idle time pass, up to a later time.
 	Now() arch.Cycles
 	Pass(to arch.Cycles)
-	// NextOutside is the earliest timer outside of the server.
+	// NextOutside is the earliest timer outside of the server, or the present if something outside may act before time passes.
 	NextOutside() (arch.Cycles, bool)
 	// ServerNow is the server's clock in nanoseconds, NextTimer its earliest timer. FireTimers moves
 	// the clock forward and fires the timers that are due. Cycles converts a duration.
@@ -205,6 +205,7 @@ type Engine struct {
 	progress uint64          // then
 	clock    uint64          // the logical clock when input was admitted last
 	response []arch.Cycles
+	acts     uint64
 }
 
 // New makes the Engine of a server that is about to start.
@@ -217,6 +218,19 @@ func (e *Engine) State() State { return e.state }
 
 // Responses lists the time from the arrival of each request to the last byte of its reply.
 func (e *Engine) Responses() []arch.Cycles { return e.response }
+
+// Acts counts the windows that have begun and ended, and what was admitted and fired within them.
+func (e *Engine) Acts() uint64 { return e.acts }
+
+// Next is the time at which the engine will act if nothing happens before, when no thread of the server can run; false: it will
+// not. It may be past.
+func (e *Engine) Next() (at arch.Cycles, found bool) {
+	if e.state != Gathering {
+		return e.quiet + e.options.Timeout, true
+	}
+	_, at, found = e.due(e.waiting())
+	return at, found
+}
 
 // Step acts before a decision of the machine: it ends the window if that is over, and begins the
 // next one if that is due.
@@ -363,12 +377,14 @@ func (e *Engine) mayEnd() bool {
 	}
 	if e.admitDuringWindow(func(c *Connection) bool { return c.open }) {
 		e.current.Rounds++
+		e.acts++
 		e.isQuiet = false
 		return false
 	}
 	if at, found := w.NextTimer(); found && at <= e.limit {
 		w.FireTimers(at)
 		e.current.Timers++
+		e.acts++
 		e.isQuiet = false
 		return false
 	}
@@ -405,37 +421,51 @@ func (e *Engine) waiting() []*Connection {
 	return list
 }
 
+// timeout is when the input of a list has waited for the timeout.
+func (e *Engine) timeout(list []*Connection) (at arch.Cycles) {
+	for i, c := range list {
+		if due := max(c.since, e.closed) + e.options.Timeout; i == 0 || due < at {
+			at = due
+		}
+	}
+	return at
+}
+
+// due is when the next window begins if nothing else is to come, and its cause; false: never.
+func (e *Engine) due(list []*Connection) (cause Cause, at arch.Cycles, found bool) {
+	if len(list) > 0 {
+		cause, at, found = Partial, e.timeout(list), true
+	}
+	if deadline, ticks := e.world.NextTimer(); ticks {
+		if timer := e.closed + e.world.Cycles(max(0, deadline-e.world.ServerNow())); !found || timer < at {
+			cause, at, found = Timer, timer, true
+		}
+	}
+	return cause, at, found
+}
+
 // gather begins the next window if it is due, and reports whether it did. If no thread of the machine
 // can run, idle time passes up to then.
 func (e *Engine) gather() bool {
 	w, now := e.world, e.world.Now()
 	list := e.waiting()
-	requests, due := 0, arch.Cycles(0)
-	for i, c := range list {
+	requests := 0
+	for _, c := range list {
 		if c.isRequest() {
 			requests++
 		}
-		if at := max(c.since, e.closed) + e.options.Timeout; i == 0 || at < due {
-			due = at
-		}
 	}
 	settled := w.IsSettled()
-	switch {
-	case requests >= e.options.Size && settled:
+	if requests >= e.options.Size && settled {
 		e.begin(Full, list)
 		return true
-	case len(list) > 0 && now >= due:
+	}
+	cause, at, found := e.due(list)
+	switch {
+	case len(list) > 0 && now >= e.timeout(list):
 		e.begin(Partial, list)
 		return true
-	case !settled:
-		return false
-	}
-	cause, at := Partial, due
-	if deadline, found := w.NextTimer(); found {
-		if timer := e.closed + w.Cycles(max(0, deadline-w.ServerNow())); len(list) == 0 || timer < due {
-			cause, at = Timer, timer
-		}
-	} else if len(list) == 0 {
+	case !settled || !found:
 		return false
 	}
 	if outside, found := w.NextOutside(); found && outside < at {
@@ -453,6 +483,7 @@ func (e *Engine) gather() bool {
 func (e *Engine) begin(cause Cause, list []*Connection) {
 	w, now := e.world, e.world.Now()
 	e.windows++
+	e.acts++
 	e.current = Window{Number: e.windows, Cause: cause, Begin: now}
 	clear(e.touched)
 	var chosen []*Connection
@@ -519,6 +550,7 @@ func (e *Engine) admit(c *Connection) {
 
 // end ends the window.
 func (e *Engine) end() {
+	e.acts++
 	e.endTasks()
 	e.current.Carried = e.world.OpenCalls()
 	h := xxh3.New()
