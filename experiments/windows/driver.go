@@ -37,7 +37,7 @@ type Driver struct {
 	controller *windows.Controller
 	store      *windows.Store
 	gate       *sock.Gate
-	calls      *region.Watcher // nil unless a function or marks bound tasks
+	calls      *region.Watcher // nil unless a function or marks bound tasks, or declared state is to be named
 	known      map[uint64]*connection
 	list       []*connection
 	shown      []*windows.Connection // of list
@@ -86,8 +86,15 @@ func New(c *machine.Config, p Parameters, store *windows.Store) *Driver {
 	}
 	d.engine = windows.New(d.options, d)
 	d.inMachine = &machine.Service{Programs: p.Rules.Programs, Controller: d.controller, Seed: d.seed, Cores: d.cores, Next: d.next}
-	if spec, ok := region.Parse(p.Rules.Function); ok {
+	spec, bounded := region.Parse(p.Rules.Function)
+	if !bounded {
+		spec.Kind = region.Nowhere
+	}
+	if bounded || p.Preconditions {
 		d.calls = region.Watch(spec)
+	}
+	if p.Preconditions {
+		d.calls.OnState = d.noteDeclaration
 	}
 	return d
 }
@@ -144,6 +151,13 @@ func (d *Driver) EngineStopped(t *kernel.Task, s arch.Stop) machine.Reaction {
 func (d *Driver) noteAllocation(e *event.Heap) {
 	if t := d.m.Kernel().Task(e.Thread); t != nil {
 		d.hidden.names.noteAllocation(t.Process().PID(), e)
+	}
+}
+
+// noteDeclaration keeps which state the server has declared.
+func (d *Driver) noteDeclaration(t *kernel.Task, at arch.Addr, size uint64, name string) {
+	if t.InService() {
+		d.hidden.names.noteDeclaration(t.Process().PID(), declaredState{at, size, name})
 	}
 }
 

@@ -72,7 +72,7 @@ func poolFolder(t *testing.T) string {
 		var err error
 		compiled.folder, err = os.MkdirTemp("", "heddle-windows-")
 		for name, file := range map[string]string{
-			"pool":    gcctest.File(t, "testdata/pool.c", "-O2"),
+			"pool":    gcctest.File(t, "testdata/pool.c", "-O2", "-I../../guest/programs/suite/common"),
 			"racy.so": gcctest.File(t, "testdata/racy.c", "-O2", "-shared", "-fPIC"),
 		} {
 			var text []byte
@@ -547,6 +547,18 @@ func TestPreconditionsWithTimers(t *testing.T) {
 	if report.Admitted == 0 || report.Followed != report.Admitted {
 		i := slices.IndexFunc(report.List, func(w schedwindows.Window) bool { return w.Admitted > 0 && !w.Reused })
 		t.Errorf("%d windows were admitted, %d have followed their schedules; the first that has not: %+v", report.Admitted, report.Followed, report.List[max(i, 0)])
+	}
+}
+
+// The pool's answers depend on the number of lines before, which it declares as state, and its threads on the places in its queue,
+// which it does not.
+func TestDeclaredState(t *testing.T) {
+	p := poolParameters()
+	p.Size, p.Preconditions, p.NoStates = 1, true, true
+	_, report, _ := runWindows(t, t.Context(), withPool(1, "ASK ask 7000 1 12"), p, schedwindows.NewStore(), 0)
+	declared := slices.IndexFunc(report.Hidden, func(h windows.Hidden) bool { return h.Declared })
+	if declared < 0 || report.Hidden[declared].Place != "lines so far" || report.Undeclared < 0 || report.Undeclared >= report.Refused {
+		t.Errorf("%d windows were refused, %d by memory that is not declared; hidden state %+v", report.Refused, report.Undeclared, report.Hidden)
 	}
 }
 

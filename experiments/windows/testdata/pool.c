@@ -17,6 +17,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "heddle.h"
+
 static pthread_mutex_t queue_lock = PTHREAD_MUTEX_INITIALIZER, table_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t queue_filled = PTHREAD_COND_INITIALIZER;
 static int queue[4096], head, tail, poller, locked, tickers;
@@ -86,6 +88,7 @@ static void finish(int sig) {
 
 static int serve(int port, int threads) {
   locked = threads > 0;
+  heddle_state(&lines, sizeof lines, "lines so far");
   signal(SIGTERM, finish);
   int listener = socket(AF_INET, SOCK_STREAM, 0), on = 1;
   setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
