@@ -193,6 +193,64 @@ func TestStoppedClientAndOtherClients(t *testing.T) {
 	}
 }
 
+// manyScript has 1,000 connections to memcached at once, with two requests on each.
+const manyScript = `
+cat > /tmp/load.pl << 'END'
+use IO::Socket::INET;
+my @s = map { IO::Socket::INET->new("127.0.0.1:11211") or die "no connection: $!" } 1 .. $ARGV[0];
+my $right = 0;
+for my $round (1 .. 2) {
+	syswrite($_, "get none\r\n") for @s;
+	for my $s (@s) { sysread($s, my $b, 100); $right++ if $b eq "END\r\n" }
+}
+print "right $right\n";
+END
+memcached -u nobody -l 127.0.0.1 -t 4 -c 2000 &
+server=$!
+sleep 0.1
+perl /tmp/load.pl COUNT
+kill $server
+wait $server
+echo server $?
+`
+
+// largeScript sets a value of many bytes in redis.
+const largeScript = `
+redis-server --dir /tmp --save '' --logfile /tmp/log &
+server=$!
+sleep 0.1
+head -c COUNT /dev/zero | tr '\0' x > /tmp/big
+redis-cli -x set big < /tmp/big
+redis-cli strlen big
+redis-cli --raw get big | cmp -n COUNT - /tmp/big && echo same
+kill $server
+wait $server
+echo server $?
+`
+
+// TestLargeLoads has 1,000 connections at once, and a request of 10 MB, in the large size of 100 MB.
+func TestLargeLoads(t *testing.T) {
+	testsize.SkipQuick(t)
+	size := testsize.Pick(0, 10, 100) << 20
+	for _, x := range []struct {
+		rules, needs, script string
+		count                int
+		out                  string
+	}{
+		{"memcached", "/usr/bin/memcached", manyScript, 1000, "right 2000\nserver 0\n"},
+		{"redis", "/usr/bin/redis-server", largeScript, size, fmt.Sprintf("OK\n%d\nsame\nserver 0\n", size)},
+	} {
+		t.Run(x.rules, func(t *testing.T) {
+			p := windows.Parameters{Rules: rulesOf(t, x.rules, x.needs), Size: 8, Atomics: true}
+			script := strings.ReplaceAll(x.script, "COUNT", fmt.Sprint(x.count))
+			r, report, out := runWindows(t, t.Context(), script, p, schedwindows.NewStore(), 0)
+			if out != x.out || r.Outcome != machine.OutcomeExit || report.Forced > 0 {
+				t.Errorf("%v, output %q, want %q; %v", r.Outcome, out, x.out, report)
+			}
+		})
+	}
+}
+
 func TestServerCrash(t *testing.T) {
 	r, report, out := runWindows(t, t.Context(), withPool(2, "ASK ask 7000 4 2; ASK crash 7000"), poolParameters(), schedwindows.NewStore(), 0)
 	if r.Outcome != machine.OutcomeExit || !strings.Contains(out, "server 134") {
