@@ -709,6 +709,100 @@ func TestPreconditionsOfPages(t *testing.T) {
 	t.Logf("%d requests, %d admitted, %d refused", report.Requests, report.Admitted, report.Refused)
 }
 
+// threePagesScript has four clients of lighttpd, one after the other, with requests for three pages and random values of a header.
+const threePagesScript = `
+mkdir /tmp/web
+for i in 1 2 3; do head -c 1000 /dev/zero | tr '\0' x > /tmp/web/page$i.html; done
+cat > /tmp/lighttpd.conf << END
+server.port = 8080
+server.bind = "127.0.0.1"
+server.document-root = "/tmp/web"
+server.errorlog = "/tmp/error.log"
+server.max-keep-alive-requests = 10000
+END
+cat > /tmp/load.pl << 'END'
+use IO::Socket::INET;
+my @s = map { IO::Socket::INET->new("127.0.0.1:8080") or die } 1 .. 4;
+my ($right, $x) = (0, 1);
+for (1 .. $ARGV[0]) {
+	for my $s (@s) {
+		$x = ($x * 1103515245 + 12345) % 2147483648;
+		my $page = 1 + int($x / 65536) % $ARGV[1];
+		syswrite($s, "GET /page$page.html HTTP/1.1\r\nHost: localhost\r\nX-Value: " . sprintf("%08d", $x % 100000000) . "\r\n\r\n");
+		my $b = "";
+		while ($b !~ /\r\n\r\nx{1000}$/) { sysread($s, my $c, 4096) or last; $b .= $c }
+		$right++ if $b =~ /^HTTP\/1.1 200 OK\r\n/ && $b =~ /\r\n\r\nx{1000}$/;
+	}
+}
+print "right $right\n";
+END
+lighttpd -D -f /tmp/lighttpd.conf &
+server=$!
+sleep 0.1
+perl /tmp/load.pl ROUNDS 3
+kill -INT $server
+wait $server
+echo server $?
+`
+
+// valuesScript has four clients of redis, one after the other, that set keys to random values and get them.
+const valuesScript = `
+cat > /tmp/load.pl << 'END'
+use IO::Socket::INET;
+my @s = map { IO::Socket::INET->new("127.0.0.1:6379") or die } 1 .. 4;
+my ($right, %v, $x) = (0, (), 1);
+for my $r (1 .. $ARGV[0]) {
+	for my $i (0 .. 3) {
+		$x = ($x * 1103515245 + 12345) % 2147483648;
+		my ($ask, $want);
+		if ($r % 4 == 1) {
+			$v{$i} = sprintf("value%08d", $x % 100000000);
+			($ask, $want) = ("set key$i $v{$i}\r\n", "+OK\r\n");
+		} else { ($ask, $want) = ("get key$i\r\n", "\$13\r\n$v{$i}\r\n"); }
+		syswrite($s[$i], $ask);
+		my $b = "";
+		while (length($b) < length($want)) { sysread($s[$i], my $c, 4096) or last; $b .= $c }
+		$right++ if $b eq $want;
+	}
+}
+print "right $right\n";
+END
+redis-server --dir /tmp --save '' --logfile /tmp/log &
+server=$!
+sleep 0.1
+perl /tmp/load.pl ROUNDS
+kill $server
+wait $server
+echo server $?
+`
+
+// TestPreconditionsOfOtherServers: windows of lighttpd and redis are admitted and follow the schedules to right replies, although
+// both have counters that each request changes.
+func TestPreconditionsOfOtherServers(t *testing.T) {
+	testsize.SkipQuick(t)
+	rounds := testsize.Pick(12, 12, 100)
+	for _, x := range []struct {
+		rules, needs, script string
+		admitted             float64 // at least this part, in the large size
+	}{
+		{"lighttpd", "/usr/sbin/lighttpd", threePagesScript, 0.85},
+		{"redis", "/usr/bin/redis-server", valuesScript, 0.6},
+	} {
+		t.Run(x.rules, func(t *testing.T) {
+			p := windows.Parameters{Rules: rulesOf(t, x.rules, x.needs), Size: 1, Atomics: true, Preconditions: true, NoStates: true}
+			script := strings.ReplaceAll(x.script, "ROUNDS", fmt.Sprint(rounds))
+			_, report, out := runWindows(t, t.Context(), script, p, schedwindows.NewStore(), 0)
+			if want := fmt.Sprintf("right %d\nserver 0\n", 4*rounds); out != want {
+				t.Errorf("output %q, want %q", out, want)
+			}
+			if report.Admitted == 0 || report.Followed != report.Admitted || testsize.Long() && float64(report.Admitted) < x.admitted*float64(report.Requests) {
+				t.Errorf("%d requests, %d windows were admitted, %d have followed their schedules", report.Requests, report.Admitted, report.Followed)
+			}
+			t.Logf("%d requests, %d admitted, %d refused", report.Requests, report.Admitted, report.Refused)
+		})
+	}
+}
+
 // TestServers has at least 200 full windows of each server in the large size.
 func TestServers(t *testing.T) {
 	testsize.SkipQuick(t)
