@@ -15,7 +15,6 @@ type mask symbolic.Value
 func lowBits(n int) mask { return mask{Lo: ^uint64(0), Hi: ^uint64(0)}.shift(128 - n).shift(n - 128) }
 
 func (m mask) isEmpty() bool           { return m == mask{} }
-func (m mask) has(bit int) bool        { return !m.and(lowBits(1).shift(bit)).isEmpty() }
 func (m mask) and(o mask) mask         { return mask{Lo: m.Lo & o.Lo, Hi: m.Hi & o.Hi} }
 func (m mask) or(o mask) mask          { return mask{Lo: m.Lo | o.Lo, Hi: m.Hi | o.Hi} }
 func (m mask) without(o mask) mask     { return mask{Lo: m.Lo &^ o.Lo, Hi: m.Hi &^ o.Hi} }
