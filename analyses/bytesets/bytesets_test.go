@@ -52,6 +52,27 @@ func TestDigitsAndUnusedBytes(t *testing.T) {
 	}
 }
 
+// A small counter that is less than its successor, or whose successor is more than 1, may have nearly all values of its lowest byte.
+func TestSmallCounters(t *testing.T) {
+	for _, n := range []byte{1, 2, 3, 4, 7, 64, 127, 254} {
+		p := symbolic.NewPool()
+		f := New(input([]byte{n, 0, 0, 0}))
+		word := p.Symbol("in[0]", 8)
+		for i := 1; i < 4; i++ {
+			word = p.Concat(p.Symbol(fmt.Sprintf("in[%d]", i), 8), word)
+		}
+		next := p.Add(word, p.Word(1, 32))
+		f.Add(p.SLT(word, next))
+		f.Add(p.Not(p.Eq(p.Extract(next, 1, 31), p.Word(0, 31))))
+		if s := f.Set("in[0]"); s.Len() < 250 || !s.Has(n) || s.Has(0) {
+			t.Errorf("%d: the lowest byte has %d values", n, s.Len())
+		}
+		if s := f.Set("in[3]"); s != Only(0) {
+			t.Errorf("%d: the highest byte has %d values", n, s.Len())
+		}
+	}
+}
+
 // All inputs of the sets satisfy random terms that hold for the recorded input, and the recorded input is one of them.
 func TestSetsAreSufficient(t *testing.T) {
 	const bytes = 4

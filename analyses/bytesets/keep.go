@@ -1,7 +1,9 @@
 package bytesets
 
 import (
+	"cmp"
 	"math/bits"
+	"slices"
 
 	"github.com/heddle-dmt/heddle/analyses/symbolic"
 )
@@ -13,7 +15,6 @@ type mask symbolic.Value
 func lowBits(n int) mask { return mask{Lo: ^uint64(0), Hi: ^uint64(0)}.shift(128 - n).shift(n - 128) }
 
 func (m mask) isEmpty() bool           { return m == mask{} }
-func (m mask) has(bit int) bool        { return !m.and(lowBits(1).shift(bit)).isEmpty() }
 func (m mask) and(o mask) mask         { return mask{Lo: m.Lo & o.Lo, Hi: m.Hi & o.Hi} }
 func (m mask) or(o mask) mask          { return mask{Lo: m.Lo | o.Lo, Hi: m.Hi | o.Hi} }
 func (m mask) without(o mask) mask     { return mask{Lo: m.Lo &^ o.Lo, Hi: m.Hi &^ o.Hi} }
@@ -120,9 +121,9 @@ func (f *Finder) keepOperands(e *symbolic.Expr, of mask) {
 	case symbolic.Ctz, symbolic.Clz:
 		f.keepZeros(e)
 	case symbolic.Eq:
-		f.keepEquality(a, b)
+		f.keepEquality(e)
 	case symbolic.ULT, symbolic.ULE, symbolic.SLT, symbolic.SLE:
-		f.keepComparison(a, b, e.Op == symbolic.SLT || e.Op == symbolic.SLE)
+		f.keepComparison(e)
 	default:
 		for _, x := range []*symbolic.Expr{a, b, e.C} {
 			if x != nil {
@@ -184,7 +185,8 @@ func (f *Finder) keepZeros(e *symbolic.Expr) {
 }
 
 // keepEquality is Eq: for two that differ a byte in which they do is sufficient, the lowest one.
-func (f *Finder) keepEquality(a, b *symbolic.Expr) {
+func (f *Finder) keepEquality(e *symbolic.Expr) {
+	a, b := e.A, e.B
 	d := f.value(a).differences(f.value(b))
 	if d.isEmpty() {
 		f.keep(a, lowBits(a.Bits))
@@ -198,6 +200,9 @@ func (f *Finder) keepEquality(a, b *symbolic.Expr) {
 	if c := f.value(b).shift(-from).Lo & 0xff; b.IsConst() && f.narrowPart(a, from, func(v uint64) bool { return v != c }) {
 		return
 	}
+	if f.keepSmall(e) {
+		return
+	}
 	bit := lowBits(1).shift(d.lowest())
 	f.keep(a, bit)
 	f.keep(b, bit)
@@ -205,7 +210,8 @@ func (f *Finder) keepEquality(a, b *symbolic.Expr) {
 
 // keepComparison is the comparison of two numbers by their size, which the highest bit decides in which they differ. For
 // signed numbers, too: that is the sign, or the signs are equal.
-func (f *Finder) keepComparison(a, b *symbolic.Expr, signed bool) {
+func (f *Finder) keepComparison(e *symbolic.Expr) {
+	a, b, signed := e.A, e.B, e.Op == symbolic.SLT || e.Op == symbolic.SLE
 	all := lowBits(a.Bits)
 	d := f.value(a).differences(f.value(b))
 	if d.isEmpty() {
@@ -225,9 +231,78 @@ func (f *Finder) keepComparison(a, b *symbolic.Expr, signed bool) {
 			return
 		}
 	}
+	if f.keepSmall(e) {
+		return
+	}
 	high := all.without(lowBits(bit))
 	f.keep(a, high)
 	f.keep(b, high)
+}
+
+// Of a small number at least half of the bytes are 0, and it has no more than maxSmall. A byte is nearly free with nearlyFree values.
+const (
+	maxSmall   = 8
+	nearlyFree = 192
+)
+
+// keepSmall is for conditions on a small number, such as that a counter is less than its successor, which hold for nearly all values
+// of one byte as long as the others are what they are: counters change their other bytes seldom. It reports whether there is such
+// a byte.
+func (f *Finder) keepSmall(e *symbolic.Expr) bool {
+	program := symbolic.Compile([]*symbolic.Expr{e})
+	names := program.Symbols()
+	inputs := make([]symbolic.Value, len(names))
+	zeros := 0
+	for i, name := range names {
+		v, known := f.recorded(name)
+		if !known || v.Hi != 0 || v.Lo > 0xff {
+			return false
+		}
+		inputs[i] = v
+		if v.Lo == 0 {
+			zeros++
+		}
+	}
+	if len(names) > maxSmall || 2*zeros < len(names) {
+		return false
+	}
+	want := f.value(e)
+	holds := func(i int, v byte) bool {
+		recorded := inputs[i]
+		inputs[i].Lo = uint64(v)
+		defer func() { inputs[i] = recorded }()
+		return mask(program.Run(inputs)[0]) == want
+	}
+	free := func(i int) (set Set) {
+		wrong := 0
+		for n := range 256 {
+			v := byte(n) * 97 // all values, far from each other
+			if holds(i, v) {
+				set[v/64] |= 1 << (v % 64)
+			} else if wrong++; wrong > 256-nearlyFree {
+				return Set{}
+			}
+		}
+		return set
+	}
+	best, allowed := -1, Set{}
+	for i := range names {
+		if set := free(i); set.Len() >= nearlyFree && (best < 0 || changesBefore(names, inputs, i, best)) {
+			best, allowed = i, set
+		}
+	}
+	if best < 0 {
+		return false
+	}
+	symbolic.SymbolsOf([]*symbolic.Expr{e}, func(s *symbolic.Expr) {
+		f.narrow(s, s, func(v symbolic.Value) bool {
+			if s.Name == names[best] {
+				return allowed.Has(byte(v.Lo))
+			}
+			return v == inputs[slices.Index(names, s.Name)]
+		})
+	})
+	return true
 }
 
 // narrowPart leaves the values of a symbol with which the byte from a bit on of an expression has a value that is allowed, and
@@ -253,4 +328,13 @@ func (f *Finder) narrowPart(e *symbolic.Expr, from int, allowed func(uint64) boo
 	}
 	f.narrow(e, s.one, func(v symbolic.Value) bool { return allowed(mask(v).shift(-from).Lo & 0xff) })
 	return true
+}
+
+// changesBefore says which of two bytes of a counter is more likely to change: one that is not 0, and of these the one at the lower
+// address, whose name is shorter or comes first.
+func changesBefore(names []string, values []symbolic.Value, i, j int) bool {
+	if zero := values[i].Lo == 0; zero != (values[j].Lo == 0) {
+		return !zero
+	}
+	return cmp.Or(cmp.Compare(len(names[i]), len(names[j])), cmp.Compare(names[i], names[j])) < 0
 }

@@ -114,9 +114,9 @@ type Executor struct {
 	// OnConstraint, if set, receives each constraint with its expression, except constant
 	// ones. The next constraint overwrites the argument.
 	OnConstraint func(*Constraint)
-	// OnAddress, if set, is called for each address of a load or store that is an expression, with the recorded address. If it
-	// returns true, there is no constraint that the address is the recorded one.
-	OnAddress func(e *symbolic.Expr, recorded uint64) bool
+	// OnAddress, if set, is called for each address of a load or store that is an expression, with the recorded address and
+	// the number of bytes. If it returns true, there is no constraint that the address is the recorded one.
+	OnAddress func(e *symbolic.Expr, recorded uint64, size int) bool
 	// Tracer, if set, receives the executed blocks.
 	Tracer Tracer
 	// FreshSymbol, if set, is called for each load: a non-empty name makes the loaded value

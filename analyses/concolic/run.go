@@ -64,10 +64,18 @@ func (r *blockRun) fixToRecorded(v symbolic.Value, e Term, k Kind, reason string
 		return
 	}
 	r.checkTerm(v, e)
-	if k == Address && r.x.OnAddress != nil && r.x.OnAddress(r.x.Express(e), v.Lo) {
-		return
-	}
 	r.addConstraint(r.terms.hasValue(e, v), k, reason)
+}
+
+// fixAddress is fixToRecorded for the address of an access of some bytes, unless Executor.OnAddress allows others.
+func (r *blockRun) fixAddress(v symbolic.Value, e Term, size int) {
+	if e != 0 && r.x.OnAddress != nil {
+		r.checkTerm(v, e)
+		if r.x.OnAddress(r.x.Express(e), v.Lo, size) {
+			return
+		}
+	}
+	r.fixToRecorded(v, e, Address, "")
 }
 
 // checkTerm compares a term with the recorded value, if Executor.Check is set.
@@ -192,8 +200,8 @@ func (r *blockRun) runGuardedStore(s *vex.Store) {
 		return
 	}
 	addr, e := r.operandValue(s.Addr)
-	r.fixToRecorded(addr, e, Address, "")
 	size := r.block.TypeOf(s.Data).Bytes()
+	r.fixAddress(addr, e, size)
 	r.x.memory.storeTerm(r.space, addr.Lo, size, r.terms.fitSize(r.operandTerm(s.Data), 8*size))
 }
 
@@ -362,7 +370,7 @@ func (r *blockRun) recordedValue(t Term) symbolic.Value {
 
 func (r *blockRun) runDirtyMemory(s *vex.Dirty) {
 	addr, e := r.operandValue(s.MemAddr)
-	r.fixToRecorded(addr, e, Address, "")
+	r.fixAddress(addr, e, int(s.MemSize))
 	if s.Effect != vex.EffectWrite {
 		cells := make([]cell, s.MemSize)
 		r.x.memory.loadCells(r.space, addr.Lo, cells)

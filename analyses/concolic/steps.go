@@ -34,7 +34,7 @@ func (r *blockRun) runSteps() {
 		case vex.StepLoad:
 			r.assignTemp(vex.Temp(s.To), r.loadTerm(r.recordedOperand(s.A).Lo, temps[s.A], int(s.Size), r.recordedOperand(s.To)))
 		case vex.StepStore:
-			r.fixToRecorded(r.recordedOperand(s.A), temps[s.A], Address, "")
+			r.fixAddress(r.recordedOperand(s.A), temps[s.A], int(s.Size))
 			r.x.memory.storeTerm(r.space, r.recordedOperand(s.A).Lo, int(s.Size), r.sizedTerm(temps[s.B], s, s.B))
 		case vex.StepChoose:
 			r.assignTemp(vex.Temp(s.To), r.chooseTerm(s))
@@ -150,7 +150,7 @@ func (r *blockRun) loadTerm(addr uint64, e Term, size int, v symbolic.Value) Ter
 			r.addConstraint(row, Address, "")
 			return 0
 		}
-		r.fixToRecorded(symbolic.Value{Lo: addr}, e, Address, "")
+		r.fixAddress(symbolic.Value{Lo: addr}, e, size)
 	}
 	for _, f := range r.freshLoads {
 		if f.pc == r.at && f.addr == addr && f.size == size {

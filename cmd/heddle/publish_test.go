@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -211,6 +212,19 @@ func readResult(t *testing.T, path string) *machine.Result {
 	return result
 }
 
+// withAndWithoutWindows runs a test for a server that runs freely, and for one that runs in windows of requests.
+func withAndWithoutWindows(t *testing.T, server string, test func(t *testing.T, flags []string)) {
+	t.Helper()
+	t.Run("free", func(t *testing.T) { test(t, nil) })
+	t.Run("windows", func(t *testing.T) {
+		rules := filepath.Join(t.TempDir(), "rules.yaml")
+		if err := os.WriteFile(rules, []byte("programs: ["+filepath.Base(server)+"]\n"), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		test(t, []string{"--windows", "4", "--tasks", rules})
+	})
+}
+
 // replayTwice replays a trace with one and with two processors for Go, and demands the output
 // and the digest of the recorded run.
 func replayTwice(t *testing.T, trace string, recorded *machine.Result, out []byte) {
@@ -240,34 +254,46 @@ func replayTwice(t *testing.T, trace string, recorded *machine.Result, out []byt
 // replays them.
 func TestPublishedServer(t *testing.T) {
 	server := gcctest.C(t, lineServer, "-pthread", "-static")
-	for _, flags := range [][]string{{"--cores", "4"}, {"--cores", "2", "--sched", "random"}, {"--cores", "2", "--sched", "rr-sync"}}[:testsize.Pick(1, 3, 3)] {
-		for _, processors := range []string{"1", "2"}[:testsize.Pick(1, 2, 2)] {
-			trace := filepath.Join(t.TempDir(), "trace")
-			r := startPublished(t, "ready", []string{"GOMAXPROCS=" + processors}, "record", append([]string{"-o", trace}, flags...), server)
-			var clients sync.WaitGroup
-			for n := range 40 {
-				clients.Add(1)
-				go func() {
-					defer clients.Done()
-					c := r.dial()
-					defer c.Close()
-					for i := range 5 {
-						line := fmt.Sprintf("request %d of %d", i, n)
-						if answer := exchange(t, c, line); !strings.HasSuffix(answer, " "+line) {
-							t.Errorf("%q is answered %q", line, answer)
-						}
+	withAndWithoutWindows(t, server, func(t *testing.T, windows []string) {
+		list := [][]string{{"--cores", "4"}, {"--cores", "2", "--sched", "random"}, {"--cores", "2", "--sched", "rr-sync"}}[:testsize.Pick(1, 3, 3)]
+		if windows != nil {
+			list = [][]string{append(windows, "--cores", "4")}
+		}
+		for _, flags := range list {
+			testPublishedServer(t, server, flags)
+		}
+	})
+}
+
+func testPublishedServer(t *testing.T, server string, flags []string) {
+	for _, processors := range []string{"1", "2"}[:testsize.Pick(1, 2, 2)] {
+		trace := filepath.Join(t.TempDir(), "trace")
+		r := startPublished(t, "ready", []string{"GOMAXPROCS=" + processors}, "record", append([]string{"-o", trace}, flags...), server)
+		var clients sync.WaitGroup
+		for n := range 40 {
+			clients.Add(1)
+			go func() {
+				defer clients.Done()
+				c := r.dial()
+				defer c.Close()
+				for i := range 5 {
+					line := fmt.Sprintf("request %d of %d", i, n)
+					if answer := exchange(t, c, line); !strings.HasSuffix(answer, " "+line) {
+						t.Errorf("%q is answered %q", line, answer)
 					}
-				}()
-			}
-			clients.Wait()
-			if got := r.ask("quit"); got != "bye" {
-				t.Errorf("quit is answered %q", got)
-			}
-			result := r.wait(7)
-			if result.Clients.Connections != 41 || result.Clients.Note != "" || !strings.Contains(r.out.String(), "served 201\n") {
-				t.Errorf("%v: %+v, %s", flags, result.Clients, r.out.String())
-			}
-			replayTwice(t, trace, result, r.out.Bytes())
+				}
+			}()
+		}
+		clients.Wait()
+		if got := r.ask("quit"); got != "bye" {
+			t.Errorf("quit is answered %q", got)
+		}
+		result := r.wait(7)
+		if result.Clients.Connections != 41 || result.Clients.Note != "" || !strings.Contains(r.out.String(), "served 201\n") {
+			t.Errorf("%v: %+v, %s", flags, result.Clients, r.out.String())
+		}
+		replayTwice(t, trace, result, r.out.Bytes())
+		if !slices.Contains(flags, "--windows") {
 			replayFromSnapshot(t, trace, result)
 		}
 	}
@@ -309,8 +335,12 @@ func replayFromSnapshot(t *testing.T, trace string, recorded *machine.Result) {
 // does not read, and half of a connection that ends.
 func TestClientsThatStop(t *testing.T) {
 	server := gcctest.C(t, lineServer, "-pthread", "-static")
+	withAndWithoutWindows(t, server, func(t *testing.T, flags []string) { testClientsThatStop(t, server, flags) })
+}
+
+func testClientsThatStop(t *testing.T, server string, flags []string) {
 	trace := filepath.Join(t.TempDir(), "trace")
-	r := startPublished(t, "ready", nil, "record", []string{"-o", trace}, server)
+	r := startPublished(t, "ready", nil, "record", append([]string{"-o", trace}, flags...), server)
 	stops := r.dial()
 	fmt.Fprint(stops, "put 1000\nonly a part")
 	resets := r.dial()
@@ -342,8 +372,12 @@ func TestClientsThatStop(t *testing.T) {
 // TestManyConnectionsAndBytes: connections at the same time, and a large request.
 func TestManyConnectionsAndBytes(t *testing.T) {
 	server := gcctest.C(t, lineServer, "-pthread", "-static", "-O2")
+	withAndWithoutWindows(t, server, func(t *testing.T, flags []string) { testManyConnectionsAndBytes(t, server, flags) })
+}
+
+func testManyConnectionsAndBytes(t *testing.T, server string, flags []string) {
 	trace := filepath.Join(t.TempDir(), "trace")
-	r := startPublished(t, "ready", nil, "record", []string{"-o", trace, "--cores", "2"}, server)
+	r := startPublished(t, "ready", nil, "record", append([]string{"-o", trace, "--cores", "2"}, flags...), server)
 	var open []net.Conn
 	for range testsize.Pick(100, 1000, 1000) {
 		open = append(open, r.dial())
@@ -383,9 +417,14 @@ func TestManyConnectionsAndBytes(t *testing.T) {
 // clients before the server listens.
 func TestServersThatEnd(t *testing.T) {
 	server := gcctest.C(t, lineServer, "-pthread", "-static")
+	withAndWithoutWindows(t, server, func(t *testing.T, flags []string) { testServersThatEnd(t, server, flags) })
+}
+
+func testServersThatEnd(t *testing.T, server string, flags []string) {
 	trace := filepath.Join(t.TempDir(), "trace")
+	record := append([]string{"-o", trace}, flags...)
 	t.Run("crash", func(t *testing.T) {
-		r := startPublished(t, "ready", nil, "record", []string{"-o", trace}, server)
+		r := startPublished(t, "ready", nil, "record", record, server)
 		c := r.dial()
 		fmt.Fprint(c, "one\ncrash\n")
 		if got, err := io.ReadAll(c); string(got) != "1 one\n" || err != nil {
@@ -394,7 +433,7 @@ func TestServersThatEnd(t *testing.T) {
 		replayTwice(t, trace, r.wait(128+int(syscall.SIGABRT)), r.out.Bytes())
 	})
 	t.Run("interrupt", func(t *testing.T) {
-		r := startPublished(t, "ready", nil, "record", []string{"-o", trace}, server)
+		r := startPublished(t, "ready", nil, "record", record, server)
 		c := r.dial()
 		exchange(t, c, "one")
 		fmt.Fprint(c, "put 10\nabc")
@@ -411,7 +450,7 @@ func TestServersThatEnd(t *testing.T) {
 		replayTwice(t, trace, r.wait(130), r.out.Bytes())
 	})
 	t.Run("run", func(t *testing.T) {
-		r := startPublished(t, "ready", nil, "run", nil, server)
+		r := startPublished(t, "ready", nil, "run", flags, server)
 		r.ask("quit")
 		note := r.wait(7).Clients.Note
 		if !strings.Contains(note, "(connections: 1)") || !strings.Contains(r.stderr.content(), "heddle: "+note+"\n") {
@@ -419,14 +458,14 @@ func TestServersThatEnd(t *testing.T) {
 		}
 	})
 	t.Run("never", func(t *testing.T) {
-		r := startPublished(t, "", nil, "run", nil, server, "never")
+		r := startPublished(t, "", nil, "run", flags, server, "never")
 		if c, err := net.Dial("tcp", r.address); !errors.Is(err, syscall.ECONNREFUSED) {
 			t.Errorf("a guest that does not listen is reached: %v, %v", c, err)
 		}
 		r.wait(3)
 	})
 	t.Run("early", func(t *testing.T) {
-		r := startPublished(t, "", nil, "run", nil, server, "sleep")
+		r := startPublished(t, "", nil, "run", flags, server, "sleep")
 		for {
 			c, err := net.Dial("tcp", r.address)
 			if err == nil {

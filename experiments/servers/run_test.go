@@ -95,7 +95,7 @@ func keepBusy(t *testing.T) {
 // requestsOf is the number of requests that a server's client makes with the file's values, besides those of its
 // connections: names of values whose product it is.
 var requestsOf = map[string][]string{
-	"apache2-event": {"requests"}, "apache2-worker": {"requests"}, "nginx": {"requests"}, "lighttpd": {"requests"}, "redis": {"requests"},
+	"apache2-event": {"requests"}, "apache2-log": {"requests"}, "apache2-worker": {"requests"}, "nginx": {"requests"}, "lighttpd": {"requests"}, "redis": {"requests"},
 	"memcached": {"each", "clients"}, "mariadb": {"events"}, "postgresql": {"each", "clients"},
 }
 

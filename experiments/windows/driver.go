@@ -27,6 +27,7 @@ var errRaces = errs.Define("windows-without-memory-log",
 type Driver struct {
 	machine.NoHook
 	m          *machine.Machine
+	inMachine  *machine.Service
 	rules      Rules
 	options    windows.Options
 	mhz        uint64
@@ -36,7 +37,7 @@ type Driver struct {
 	controller *windows.Controller
 	store      *windows.Store
 	gate       *sock.Gate
-	calls      *region.Watcher // nil unless a function or marks bound tasks
+	calls      *region.Watcher // nil unless a function or marks bound tasks, or declared state is to be named
 	known      map[uint64]*connection
 	list       []*connection
 	shown      []*windows.Connection // of list
@@ -84,8 +85,16 @@ func New(c *machine.Config, p Parameters, store *windows.Store) *Driver {
 		d.controller.Allocated = d.noteAllocation
 	}
 	d.engine = windows.New(d.options, d)
-	if spec, ok := region.Parse(p.Rules.Function); ok {
+	d.inMachine = &machine.Service{Programs: p.Rules.Programs, Controller: d.controller, Seed: d.seed, Cores: d.cores, Next: d.next}
+	spec, bounded := region.Parse(p.Rules.Function)
+	if !bounded {
+		spec.Kind = region.Nowhere
+	}
+	if bounded || p.Preconditions {
 		d.calls = region.Watch(spec)
+	}
+	if p.Preconditions {
+		d.calls.OnState = d.noteDeclaration
 	}
 	return d
 }
@@ -94,7 +103,7 @@ func New(c *machine.Config, p Parameters, store *windows.Store) *Driver {
 func (d *Driver) Options() []machine.Option {
 	list := []machine.Option{
 		machine.WithHook(d),
-		machine.WithService(&machine.Service{Programs: d.rules.Programs, Controller: d.controller, Seed: d.seed, Cores: d.cores}),
+		machine.WithService(d.inMachine),
 	}
 	if d.atomics {
 		list = append(list, machine.WithAtomics())
@@ -145,6 +154,13 @@ func (d *Driver) noteAllocation(e *event.Heap) {
 	}
 }
 
+// noteDeclaration keeps which state the server has declared.
+func (d *Driver) noteDeclaration(t *kernel.Task, at arch.Addr, size uint64, name string) {
+	if t.InService() {
+		d.hidden.names.noteDeclaration(t.Process().PID(), declaredState{at, size, name})
+	}
+}
+
 // service returns the server; nil: it was not started yet.
 func (d *Driver) service() *kernel.Service { return d.m.Kernel().Service() }
 
@@ -162,6 +178,15 @@ func (d *Driver) BeforeDecision() {
 		d.service().HoldSignals(true)
 	}
 	d.engine.Step()
+	d.inMachine.Acts = d.engine.Acts()
+}
+
+// next is when the windows act if nothing happens before.
+func (d *Driver) next() (arch.Cycles, bool) {
+	if !d.started {
+		return 0, false
+	}
+	return d.engine.Next()
 }
 
 // InService implements windows.Members.
@@ -184,8 +209,11 @@ func (d *Driver) Now() arch.Cycles { return d.Cycles(d.m.Kernel().Now()) }
 // Pass lets idle time pass.
 func (d *Driver) Pass(to arch.Cycles) { d.m.PassTo(to) }
 
-// NextOutside is the earliest timer outside of the server.
+// NextOutside is the earliest timer outside of the server. Clients on the host may act at any time.
 func (d *Driver) NextOutside() (arch.Cycles, bool) {
+	if !d.m.MayTimePass() {
+		return d.Now(), true
+	}
 	at, found := d.m.Kernel().NextTimer()
 	return d.Cycles(at), found
 }
@@ -195,6 +223,9 @@ func (d *Driver) ServerNow() int64 { return d.service().Now() }
 
 // NextTimer is the server's earliest timer.
 func (d *Driver) NextTimer() (int64, bool) { return d.service().NextTimer() }
+
+// DueTimers names the server's timers that are due.
+func (d *Driver) DueTimers(now int64) []uint64 { return d.service().DueTimers(now) }
 
 // FireTimers moves the server's clock.
 func (d *Driver) FireTimers(now int64) { d.service().FireTimers(now) }
@@ -352,7 +383,7 @@ func (d *Driver) Closing(w *windows.Window) {
 		q := d.races.requests
 		d.races.requests = nil
 		p, known := q.precondition()
-		if known = known && w.Rounds == 0 && w.Forced == 0 && d.options.Bubble == 0; known { // nothing was given later
+		if known = known && w.Rounds == 0 && w.Timers == 0 && w.Forced == 0 && d.options.Bubble == 0; known { // nothing was given later
 			p.Registers = d.registers
 			precondition = p
 		}

@@ -83,7 +83,7 @@ func poolFolder(t *testing.T) string {
 		var err error
 		compiled.folder, err = os.MkdirTemp("", "heddle-windows-")
 		for name, file := range map[string]string{
-			"pool":    gcctest.File(t, "testdata/pool.c", "-O2"),
+			"pool":    gcctest.File(t, "testdata/pool.c", "-O2", "-I../../guest/programs/suite/common"),
 			"racy.so": gcctest.File(t, "testdata/racy.c", "-O2", "-shared", "-fPIC"),
 		} {
 			var text []byte
@@ -225,6 +225,64 @@ func TestStoppedClientAndOtherClients(t *testing.T) {
 	}
 }
 
+// manyScript has 1,000 connections to memcached at once, with two requests on each.
+const manyScript = `
+cat > /tmp/load.pl << 'END'
+use IO::Socket::INET;
+my @s = map { IO::Socket::INET->new("127.0.0.1:11211") or die "no connection: $!" } 1 .. $ARGV[0];
+my $right = 0;
+for my $round (1 .. 2) {
+	syswrite($_, "get none\r\n") for @s;
+	for my $s (@s) { sysread($s, my $b, 100); $right++ if $b eq "END\r\n" }
+}
+print "right $right\n";
+END
+memcached -u nobody -l 127.0.0.1 -t 4 -c 2000 &
+server=$!
+sleep 0.1
+perl /tmp/load.pl COUNT
+kill $server
+wait $server
+echo server $?
+`
+
+// largeScript sets a value of many bytes in redis.
+const largeScript = `
+redis-server --dir /tmp --save '' --logfile /tmp/log &
+server=$!
+sleep 0.1
+head -c COUNT /dev/zero | tr '\0' x > /tmp/big
+redis-cli -x set big < /tmp/big
+redis-cli strlen big
+redis-cli --raw get big | cmp -n COUNT - /tmp/big && echo same
+kill $server
+wait $server
+echo server $?
+`
+
+// TestLargeLoads has 1,000 connections at once, and a request of 10 MB, in the large size of 100 MB.
+func TestLargeLoads(t *testing.T) {
+	testsize.SkipQuick(t)
+	size := testsize.Pick(0, 10, 100) << 20
+	for _, x := range []struct {
+		rules, needs, script string
+		count                int
+		out                  string
+	}{
+		{"memcached", "/usr/bin/memcached", manyScript, 1000, "right 2000\nserver 0\n"},
+		{"redis", "/usr/bin/redis-server", largeScript, size, fmt.Sprintf("OK\n%d\nsame\nserver 0\n", size)},
+	} {
+		t.Run(x.rules, func(t *testing.T) {
+			p := windows.Parameters{Rules: rulesOf(t, x.rules, x.needs), Size: 8, Atomics: true}
+			script := strings.ReplaceAll(x.script, "COUNT", fmt.Sprint(x.count))
+			r, report, out := runWindows(t, t.Context(), script, p, schedwindows.NewStore(), 0)
+			if out != x.out || r.Outcome != machine.OutcomeExit || report.Forced > 0 {
+				t.Errorf("%v, output %q, want %q; %v", r.Outcome, out, x.out, report)
+			}
+		})
+	}
+}
+
 func TestServerCrash(t *testing.T) {
 	r, report, out := runWindows(t, t.Context(), withPool(2, "ASK ask 7000 4 2; ASK crash 7000"), poolParameters(), schedwindows.NewStore(), 0)
 	if r.Outcome != machine.OutcomeExit || !strings.Contains(out, "server 134") {
@@ -316,5 +374,33 @@ func TestFunctionsBoundTasks(t *testing.T) {
 	first, _ := expectEqualWindows(t, withPool(2, "ASK ask 7000 4 2"), p, 2)
 	if first.Requests != 8 {
 		t.Errorf("%d requests", first.Requests)
+	}
+}
+
+// A window in which other timers are due follows another schedule, since other threads run.
+func TestPreconditionsWithTimers(t *testing.T) {
+	p := poolParameters()
+	p.Size, p.Preconditions, p.NoStates = 1, true, true
+	rounds := testsize.Pick(60, 60, 2000)
+	script := strings.Replace(withPool(1, fmt.Sprintf("ASK ask 7000 1 %d", rounds)), "serve 7000 1", "serve 7000 1 3", 1)
+	_, report, out := runWindows(t, t.Context(), strings.ReplaceAll(script, "ASK", "/pool/pool"), p, schedwindows.NewStore(), 0)
+	if want := fmt.Sprintf("%d answers\nserver 0\n", rounds); out != want {
+		t.Errorf("output %q, want %q", out, want)
+	}
+	if report.Admitted == 0 || report.Followed != report.Admitted {
+		i := slices.IndexFunc(report.List, func(w schedwindows.Window) bool { return w.Admitted > 0 && !w.Reused })
+		t.Errorf("%d windows were admitted, %d have followed their schedules; the first that has not: %+v", report.Admitted, report.Followed, report.List[max(i, 0)])
+	}
+}
+
+// The pool's answers depend on the number of lines before, which it declares as state, and its threads on the places in its queue,
+// which it does not.
+func TestDeclaredState(t *testing.T) {
+	p := poolParameters()
+	p.Size, p.Preconditions, p.NoStates = 1, true, true
+	_, report, _ := runWindows(t, t.Context(), withPool(1, "ASK ask 7000 1 12"), p, schedwindows.NewStore(), 0)
+	declared := slices.IndexFunc(report.Hidden, func(h windows.Hidden) bool { return h.Declared })
+	if declared < 0 || report.Hidden[declared].Place != "lines so far" || report.Undeclared < 0 || report.Undeclared >= report.Refused {
+		t.Errorf("%d windows were refused, %d by memory that is not declared; hidden state %+v", report.Refused, report.Undeclared, report.Hidden)
 	}
 }

@@ -34,7 +34,7 @@ var (
 )
 
 // version is the first line of a file of orders.
-const version = "heddle window schedules 4"
+const version = "heddle window schedules 5"
 
 // LoadStore reads the orders of a file; one that does not exist has none.
 func LoadStore(path string) (*windows.Store, error) {

@@ -23,6 +23,33 @@ import (
 type placeNames struct {
 	files  map[*mm.Object]*debuginfo.File // nil: no ELF file
 	blocks map[int32]map[arch.Addr]heapBlock
+	states map[int32][]declaredState
+}
+
+// declaredState is memory that a program has declared as state by heddle_state of heddle.h.
+type declaredState struct {
+	at   arch.Addr
+	size uint64
+	name string
+}
+
+// noteDeclaration takes a declaration. It replaces one of the same memory.
+func (n *placeNames) noteDeclaration(process int32, s declaredState) {
+	if n.states == nil {
+		n.states = map[int32][]declaredState{}
+	}
+	list := slices.DeleteFunc(slices.Clone(n.states[process]), func(x declaredState) bool { return x.at == s.at })
+	n.states[process] = append(list, s)
+}
+
+// declaredAt names a byte of declared state.
+func (n *placeNames) declaredAt(process int32, at arch.Addr) (name string, ok bool) {
+	for _, s := range n.states[process] {
+		if at >= s.at && uint64(at-s.at) < s.size {
+			return withOffset(s.name, uint64(at-s.at)), true
+		}
+	}
+	return "", false
 }
 
 // heapBlock is a block that an allocator has returned to an address.
@@ -47,10 +74,13 @@ func (n *placeNames) noteAllocation(process int32, e *event.Heap) {
 	}
 }
 
-// noteFork gives a new process its parent's blocks.
+// noteFork gives a new process its parent's blocks and states.
 func (n *placeNames) noteFork(parent, child int32) {
 	if n.blocks[parent] != nil && n.blocks[child] == nil {
 		n.blocks[child] = maps.Clone(n.blocks[parent])
+	}
+	if n.states[parent] != nil && n.states[child] == nil {
+		n.states[child] = n.states[parent]
 	}
 }
 
@@ -156,15 +186,18 @@ func withOffset(name string, offset uint64) string {
 	return fmt.Sprintf("%s+%d", name, offset)
 }
 
-// placeOf names a byte of the server's memory.
-func (d *Driver) placeOf(o windows.Obstacle) string {
+// placeOf names a byte of the server's memory, and says whether the program has declared it as state.
+func (d *Driver) placeOf(o windows.Obstacle) (place string, declared bool) {
 	if _, _, ok := registerAt(o.At); ok {
-		return registerName(o.At)
+		return registerName(o.At), false
+	}
+	if place, declared = d.hidden.names.declaredAt(o.Process, o.At); declared {
+		return place, true
 	}
 	for _, p := range d.service().Processes() {
 		if p.PID() == o.Process && p.Space() != nil {
-			return d.hidden.names.nameOf(p, o.At)
+			return d.hidden.names.nameOf(p, o.At), false
 		}
 	}
-	return ""
+	return "", false
 }

@@ -43,8 +43,8 @@ func newPointerFinder(sets *bytesets.Finder) *pointerFinder {
 	return &pointerFinder{sets: sets, found: map[pointerWord]*foundPointer{}, known: map[*symbolic.Expr]*foundPointer{}, bases: map[*symbolic.Expr]*foundPointer{}}
 }
 
-// addAddress takes the address of an access, and reports whether it is a pointer in hidden state plus a constant of the window.
-func (f *pointerFinder) addAddress(e *symbolic.Expr, recorded uint64) bool {
+// addAddress takes the address of an access of some bytes, and reports whether it is a pointer in hidden state plus a constant of the window.
+func (f *pointerFinder) addAddress(e *symbolic.Expr, recorded uint64, size int) bool {
 	base, known := f.bases[e]
 	if !known {
 		base = f.baseOf(e, recorded)
@@ -53,8 +53,9 @@ func (f *pointerFinder) addAddress(e *symbolic.Expr, recorded uint64) bool {
 	if base == nil {
 		return false
 	}
-	base.used[recorded/wordBytes] = true
-	base.used[(recorded+wordBytes-1)/wordBytes] = true
+	for w := recorded / wordBytes; w <= (recorded+uint64(max(size, 1))-1)/wordBytes; w++ {
+		base.used[w] = true
+	}
 	return true
 }
 

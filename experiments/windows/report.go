@@ -147,9 +147,11 @@ type Report struct {
 	// Preconditions are the computed ones.
 	Preconditions preconditions `json:"preconditions"`
 	// Hidden is the memory that has kept windows from following schedules whose preconditions on the requests they
-	// satisfied, and Registers the number of windows that registers have.
-	Hidden    []Hidden `json:"hidden,omitempty"`
-	Registers int      `json:"registers,omitempty"`
+	// satisfied, and Registers the number of windows that registers have. Undeclared is the number of windows that only memory
+	// has refused which the program has not declared as state.
+	Hidden     []Hidden `json:"hidden,omitempty"`
+	Registers  int      `json:"registers,omitempty"`
+	Undeclared int      `json:"undeclared,omitempty"`
 	// List has all windows.
 	List []windows.Window `json:"list"`
 }
@@ -230,7 +232,7 @@ func (d *Driver) Report() *Report {
 			r.Refused++
 		}
 	}
-	r.Preconditions, r.Hidden, r.Registers = d.preconditions, d.hidden.list(), d.hidden.registers
+	r.Preconditions, r.Hidden, r.Registers, r.Undeclared = d.preconditions, d.hidden.list(), d.hidden.registers, d.hidden.undeclared
 	r.Races = d.found
 	for _, o := range d.store.All() {
 		r.Constraints += len(o.Constraints)

@@ -29,20 +29,27 @@ func (t *Task) eventfd(value uint32, flags int) (uint64, unix.Errno) {
 	return t.installAnonFile("eventfd", flags, c, flags&unix.EFD_CLOEXEC != 0)
 }
 
-// timerClock is the kernel's clock for the timers of timerfd.
-type timerClock struct{ k *Kernel }
+// timerClock is the kernel's clock for the timer of a timerfd, which has a name.
+type timerClock struct {
+	k     *Kernel
+	timer timerName
+}
 
 func (c *timerClock) Now() int64 { return c.k.clock.now }
 
 func (c *timerClock) Start(deadline int64, t *eventfd.Timer) any {
-	return c.k.clock.timers.add(deadline, &fdTimer{t})
+	return c.k.clock.timers.add(deadline, &fdTimer{t, c.timer})
 }
 
 func (c *timerClock) Stop(handle any) { handle.(*timer).cancel() }
 
-type fdTimer struct{ t *eventfd.Timer }
+type fdTimer struct {
+	t     *eventfd.Timer
+	timer timerName
+}
 
-func (x *fdTimer) expire(*Kernel) { x.t.Expire() }
+func (x *fdTimer) expire(*Kernel)       { x.t.Expire() }
+func (x *fdTimer) timerName() timerName { return x.timer }
 
 // timerFD is a timerfd together with the clock of its times.
 type timerFD struct {
@@ -64,8 +71,11 @@ func sysTimerfdCreate(t *Task, a [6]uint64) (uint64, unix.Errno) {
 	default:
 		return 0, unix.EINVAL
 	}
-	x := &timerFD{eventfd.NewTimer(&timerClock{t.k}), clock}
-	return t.installAnonFile("timerfd", flags, x, flags&unix.TFD_CLOEXEC != 0)
+	c := &timerClock{k: t.k, timer: timerName{kind: fileTimer, owner: arch.ThreadID(t.proc.pid)}}
+	x := &timerFD{eventfd.NewTimer(c), clock}
+	fd, errno := t.installAnonFile("timerfd", flags, x, flags&unix.TFD_CLOEXEC != 0)
+	c.timer.number = fd
+	return fd, errno
 }
 
 func (t *Task) timerFD(fd uint64) (*timerFD, unix.Errno) {

@@ -162,6 +162,10 @@ func (x *posixTimer) startTimer(value int64, absolute bool) {
 	}
 }
 
+func (x *posixTimer) timerName() timerName {
+	return timerName{processTimer, arch.ThreadID(x.proc.pid), uint64(x.id)}
+}
+
 // armTimer makes the timer expire at the deadline.
 func (x *posixTimer) armTimer() {
 	x.running = timerArmed

@@ -177,6 +177,22 @@ func (s *Service) Now() int64 { return s.clock.now }
 // NextTimer is the deadline of the service's earliest timer.
 func (s *Service) NextTimer() (deadline int64, found bool) { return s.clock.nextTimer() }
 
+// DueTimers lists the service's timers that expire when its clock is moved to a time: their kinds, their processes or threads
+// and their numbers there, three numbers each, in the order of these and not in that in which they expire.
+func (s *Service) DueTimers(now int64) (list []uint64) {
+	var due []timerName
+	for _, t := range s.clock.timers.heap {
+		if t.deadline <= now {
+			due = append(due, t.target.timerName())
+		}
+	}
+	slices.SortFunc(due, timerName.compare)
+	for _, n := range due {
+		list = append(list, uint64(n.kind), uint64(n.owner), n.number)
+	}
+	return list
+}
+
 // FireTimers moves the service's clock forward to now and expires the timers that are due.
 func (s *Service) FireTimers(now int64) {
 	s.clock.now = max(s.clock.now, now)

@@ -198,6 +198,8 @@ func (i *itimer) expire(k *Kernel) {
 	}
 }
 
+func (i *itimer) timerName() timerName { return timerName{intervalTimer, arch.ThreadID(i.proc.pid), 0} }
+
 // rearm arms a timer that has expired for its next expiration.
 func (i *itimer) rearm() {
 	if i.timer != nil || i.interval == 0 {

@@ -1,19 +1,47 @@
 package kernel
 
 import (
+	"cmp"
 	"container/heap"
 
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/guest/linux"
 )
 
 // expirer is notified when its timer expires.
 type expirer interface{ expire(*Kernel) }
 
+// namedExpirer is an expirer of a clock, whose timerName says what the timer is for.
+type namedExpirer interface {
+	expirer
+	timerName() timerName
+}
+
+// timerName is a kind of timer, its process or thread, and its number there.
+type timerName struct {
+	kind   timerKind
+	owner  arch.ThreadID
+	number uint64
+}
+
+type timerKind uint8
+
+const (
+	taskTimer     timerKind = iota // of a system call that waits; the number is the call's
+	intervalTimer                  // setitimer(2)
+	processTimer                   // timer_create(2)
+	fileTimer                      // timerfd_create(2); the number is the descriptor's when it was made
+)
+
+func (a timerName) compare(b timerName) int {
+	return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.owner, b.owner), cmp.Compare(a.number, b.number))
+}
+
 // timer is an entry of the queue.
 type timer struct {
 	deadline int64 // ns on the monotonic clock
 	sequence uint64
-	target   expirer
+	target   namedExpirer
 	index    int // in the heap, -1 when it is not in it
 	queue    *timerQueue
 }
@@ -24,7 +52,7 @@ type timerQueue struct {
 	last uint64
 }
 
-func (q *timerQueue) add(deadline int64, target expirer) *timer {
+func (q *timerQueue) add(deadline int64, target namedExpirer) *timer {
 	q.last++
 	t := &timer{deadline: deadline, sequence: q.last, target: target, queue: q}
 	heap.Push(&q.heap, t)

@@ -132,6 +132,8 @@ func (t *Task) expire(*Kernel) {
 	t.Wake(wait.AnyEvent)
 }
 
+func (t *Task) timerName() timerName { return timerName{taskTimer, t.id, t.call.number} }
+
 // relativeDeadline returns the absolute deadline of a call with a relative time-out, computed at
 // the first attempt.
 func (t *Task) relativeDeadline(ns int64) int64 {

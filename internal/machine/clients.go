@@ -2,7 +2,6 @@ package machine
 
 import (
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/heddle-dmt/heddle/emu/arch"
@@ -23,21 +22,6 @@ var errPublished = errs.Define("clients-cannot-connect",
 	"What a client has sent cannot be asked for again, and what it was sent cannot be taken back.",
 	"Leave --publish out, or record the run with heddle record --publish and use the recording: heddle replay, heddle races and the debugger repeat it without clients.")
 
-// clientHost is the host's side of the published ports of a run with clients.
-type clientHost struct {
-	*publish.Host
-	steps        int    // since it was asked
-	instructions uint64 // of the run when it was asked
-	listens      uint64 // sock.Stack.ListenChanges when it was asked
-}
-
-// A machine with runnable threads asks the host for its clients after stepsBetweenPolls steps or
-// instructionsBetweenPolls instructions.
-const (
-	stepsBetweenPolls        = 64
-	instructionsBetweenPolls = 100_000
-)
-
 // openClients sets up the clients, if the run has published ports.
 func (m *Machine) openClients() (err error) {
 	c := &m.config
@@ -49,26 +33,17 @@ func (m *Machine) openClients() (err error) {
 	case c.Replay != nil, m.with.driven:
 		return nil
 	case m.with.bound == nil || m.with.isolated || m.with.policy != nil || m.with.start != nil || c.Enforce != nil || c.Control.Policy != "":
-		return errPublished.New(portsText(c.Publish))
+		return errPublished.New(publish.Text(c.Publish))
 	}
 	host, err := publish.NewHost(c.Publish)
 	if err != nil {
 		return err
 	}
-	m.clientHost = &clientHost{Host: host}
+	m.clientHost = host
 	for _, p := range c.Publish {
 		m.with.bound(p, host.Addresses(p))
 	}
 	return nil
-}
-
-// portsText lists published ports.
-func portsText(list []publish.Port) string {
-	var texts []string
-	for _, p := range list {
-		texts = append(texts, p.String())
-	}
-	return strings.Join(texts, ", ")
 }
 
 // letClientsAct has the clients act before the next decision. It returns false if the run has
@@ -79,26 +54,14 @@ func (m *Machine) letClientsAct() bool {
 		return m.with.driven || m.repeatOperations()
 	}
 	if s.cluster.Runnable() > 0 {
-		return !m.clientHost.isDue(s) || m.pollClients(s.kernel.Now())
+		return !m.clientHost.IsDue(s.digest.instructions, s.kernel.Network().ListenChanges()) || m.pollClients(s.kernel.Now())
 	}
 	return m.awaitClients()
 }
 
-// isDue reports whether it is time to ask the host. It is when a socket of the guest begins to
-// listen: the host does so before the program can say that it is ready.
-func (h *clientHost) isDue(s *state) bool {
-	instructions, listens := s.digest.instructions, s.kernel.Network().ListenChanges()
-	h.steps++
-	if h.steps < stepsBetweenPolls && instructions-h.instructions < instructionsBetweenPolls && listens == h.listens {
-		return false
-	}
-	h.steps, h.instructions, h.listens = 0, instructions, listens
-	return true
-}
-
 // awaitClients waits for the clients while no thread can run: until one has woken a thread, or
-// until the next timer is due. Meanwhile virtual time passes as fast as the host's. Where no client
-// can act, it does not wait.
+// until the next timer or window is due; in windows also until one has acted. Meanwhile virtual time passes as fast as the
+// host's. Where no client can act, it does not wait.
 func (m *Machine) awaitClients() bool {
 	s := m.state
 	for now := s.kernel.Now(); ; {
@@ -109,10 +72,15 @@ func (m *Machine) awaitClients() bool {
 		if !m.pollClients(now) {
 			return false
 		}
-		if s.cluster.Runnable() > 0 || s.kernel.Done() || !m.MayClientsAct() {
+		if s.cluster.Runnable() > 0 || s.kernel.Done() || !m.MayClientsAct() || m.with.service != nil && s.clients.HaveActed() {
 			return true
 		}
 		deadline, has := s.kernel.NextTimer()
+		if v := m.with.service; v != nil {
+			if at, found := v.Next(); found && (!has || m.toNS(at) < deadline) {
+				deadline, has = m.toNS(at), true
+			}
+		}
 		switch {
 		case !has:
 			now += int64(m.clientHost.Wait(publish.Forever))
@@ -123,6 +91,25 @@ func (m *Machine) awaitClients() bool {
 		}
 	}
 }
+
+// pausesForClients has the machine wait for clients before it takes the next decision, if no thread can run and the service's
+// driver has acted, or clients have, or it has not waited yet: a window may begin because of what they do.
+func (m *Machine) pausesForClients() bool {
+	c, v := m.state.clients, m.with.service
+	if c == nil || v == nil {
+		return false
+	}
+	acted := v.Acts != v.seen
+	v.seen = v.Acts
+	if m.state.cluster.Runnable() > 0 || m.state.kernel.Done() || c.HaveNotCome() && !acted {
+		return false
+	}
+	c.Pause()
+	return true
+}
+
+// MayTimePass reports whether idle time may pass: no client can act, or the machine has waited and none has.
+func (m *Machine) MayTimePass() bool { return m.state.clients == nil || m.state.clients.HaveNotCome() }
 
 // MayClientsAct reports whether a client can connect to a published port, or is connected.
 func (m *Machine) MayClientsAct() bool {

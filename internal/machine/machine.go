@@ -38,7 +38,7 @@ type Machine struct {
 	trace  *trace.Writer // nil unless the run is recorded
 	export *vfs.ExportFolder
 	// clientHost is nil unless programs on the host can connect to the guest.
-	clientHost *clientHost
+	clientHost *publish.Host
 	with       collaborators
 	// breakpoints, watching and seesPauses are requests of hooks.
 	breakpoints []arch.Addr
@@ -309,6 +309,9 @@ func (m *Machine) Step() {
 		return
 	}
 	m.beforeDecision()
+	if m.pausesForClients() {
+		return
+	}
 	deadline, has := s.kernel.NextTimer()
 	timer := arch.Cycles(0)
 	if has {
@@ -343,7 +346,7 @@ func (m *Machine) Step() {
 	}
 	s.recording.completeDecision()
 	if s.clients != nil {
-		s.clients.Decisions++
+		s.clients.CountDecision()
 	}
 	m.compareDecision()
 	if s.kernel.Done() && !m.done {

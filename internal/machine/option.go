@@ -43,6 +43,11 @@ type Service struct {
 	// Seed and Cores are those that the guest sees.
 	Seed  uint64
 	Cores int
+	// Acts counts what the driver of the service has done before decisions, and Next is the virtual time at which it will act if
+	// nothing happens before.
+	Acts uint64
+	seen uint64
+	Next func() (at arch.Cycles, found bool)
 }
 
 // WithService has the machine run a service. The guest sees every thread on core 0, and by RDTSC the

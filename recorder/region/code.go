@@ -17,7 +17,8 @@ type purpose uint8
 const (
 	begins purpose = 1 << iota
 	ends
-	returns // of a function that begins it: a return address
+	returns  // of a function that begins it: a return address
+	declares // state
 )
 
 // The instruction of a mark of heddle.h: a NOP with this displacement after the byte that has the kind.
@@ -31,26 +32,39 @@ const (
 	markTaskEnds   = 3
 	markBegins     = 5
 	markEnds       = 6
+	markState      = 7
 	markLength     = 7
 )
 
-// placesIn returns where the code of a mapping concerns the region.
-func (s Spec) placesIn(v *mm.VMA) map[arch.Addr]purpose {
+// placesIn returns where the code of a mapping concerns the region, or declares state if the Watcher is to be told of that.
+func (w *Watcher) placesIn(v *mm.VMA) map[arch.Addr]purpose {
 	if v.Prot&unix.PROT_EXEC == 0 || v.File == nil || v.Object == nil {
 		return nil
 	}
+	places := w.spec.placesIn(v)
+	if w.OnState == nil {
+		return places
+	}
+	all := marksIn(v, map[byte]purpose{markState: declares})
+	for at, p := range places {
+		all[at] |= p
+	}
+	return all
+}
+
+func (s Spec) placesIn(v *mm.VMA) map[arch.Addr]purpose {
 	switch s.Kind {
 	case Marks:
-		return marksIn(v, markBegins, markEnds)
+		return marksIn(v, map[byte]purpose{markBegins: begins, markEnds: ends})
 	case TaskMarks:
-		return marksIn(v, markTaskBegins, markTaskEnds)
+		return marksIn(v, map[byte]purpose{markTaskBegins: begins, markTaskEnds: ends})
 	case Function, Calls:
 		return s.functionsIn(v)
 	}
 	return nil
 }
 
-func marksIn(v *mm.VMA, first, last byte) map[arch.Addr]purpose {
+func marksIn(v *mm.VMA, kinds map[byte]purpose) map[arch.Addr]purpose {
 	code := make([]byte, min(v.Len(), uint64(max(v.Object.Size()-int64(v.Offset), 0))))
 	n, _ := symbolplace.ObjectReader{Object: v.Object}.ReadAt(code, int64(v.Offset))
 	code = code[:n]
@@ -64,11 +78,8 @@ func marksIn(v *mm.VMA, first, last byte) map[arch.Addr]purpose {
 		if !bytes.Equal(code[at+4:at+markLength], markEnd) {
 			continue
 		}
-		switch code[at+3] {
-		case first:
-			places[v.Start+arch.Addr(at)] |= begins
-		case last:
-			places[v.Start+arch.Addr(at)] |= ends
+		if p := kinds[code[at+3]]; p != 0 {
+			places[v.Start+arch.Addr(at)] = p
 		}
 	}
 }

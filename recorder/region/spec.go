@@ -19,6 +19,8 @@ const (
 	Function
 	// Calls is from the entry of a function to the entry of another one.
 	Calls
+	// Nowhere is no region: a Watcher of it only observes declarations of state. It has no text.
+	Nowhere
 )
 
 // Spec names a region.

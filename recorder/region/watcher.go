@@ -1,8 +1,10 @@
 package region
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
+	"strings"
 
 	"github.com/heddle-dmt/heddle/emu"
 	"github.com/heddle-dmt/heddle/emu/arch"
@@ -54,6 +56,9 @@ func (r *Result) String() string {
 // recorder.Recording.
 type Watcher struct {
 	recorder.Nothing
+	// OnState, if it is set before the run, is called when a thread executes heddle_state of heddle.h.
+	OnState func(t *kernel.Task, addr arch.Addr, size uint64, name string)
+
 	spec   Spec
 	result Result
 	r      *recorder.Recorder
@@ -81,6 +86,9 @@ type frame struct {
 	returnsTo arch.Addr
 	stack     uint64 // after the return
 }
+
+// maxStateName is how many bytes of the name of declared state are read.
+const maxStateName = 64
 
 // addressBytes is the size of a return address.
 const addressBytes = 8
@@ -186,7 +194,7 @@ func (w *Watcher) Begin(r *recorder.Recorder, t *kernel.Task) {
 	}
 	w.known[pid] = true
 	for _, v := range t.Process().Space().VMAs() {
-		maps.Copy(w.places, w.spec.placesIn(&v))
+		maps.Copy(w.places, w.placesIn(&v))
 	}
 	w.setBreakpoints()
 }
@@ -200,7 +208,7 @@ func (w *Watcher) Return(_ *recorder.Recorder, t *kernel.Task, e *event.Syscall)
 	case linux.Has(e.Number, linux.MapsFile):
 		if space := t.Process().Space(); space != nil {
 			if v, ok := space.Find(arch.Addr(e.Result)); ok {
-				if places := w.spec.placesIn(&v); len(places) > 0 {
+				if places := w.placesIn(&v); len(places) > 0 {
 					maps.Copy(w.places, places)
 					w.setBreakpoints()
 				}
@@ -277,6 +285,12 @@ func (w *Watcher) Arrive(task *kernel.Task, within uint64) {
 		return // or it has been here since it stopped
 	}
 	t.last = at
+	if p&declares != 0 {
+		name := make([]byte, maxStateName)
+		name = name[:task.Process().Space().Peek(arch.Addr(regs.GPR[arch.RDX]), name)]
+		name, _, _ = bytes.Cut(name, []byte{0})
+		w.OnState(task, arch.Addr(regs.GPR[arch.RDI]), regs.GPR[arch.RSI], strings.ToValidUTF8(string(name), "?"))
+	}
 	if p&ends != 0 {
 		w.leave(w.now(within))
 	}

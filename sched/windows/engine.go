@@ -101,13 +101,15 @@ type World interface {
 	// Now is the virtual time. Pass lets idle time pass, up to a later time.
 	Now() arch.Cycles
 	Pass(to arch.Cycles)
-	// NextOutside is the earliest timer outside of the server.
+	// NextOutside is the earliest timer outside of the server, or the present if something outside may act before time passes.
 	NextOutside() (arch.Cycles, bool)
 	// ServerNow is the server's clock in nanoseconds, NextTimer its earliest timer. FireTimers moves
 	// the clock forward and fires the timers that are due. Cycles converts a duration.
 	ServerNow() int64
 	NextTimer() (int64, bool)
 	FireTimers(now int64)
+	// DueTimers lists numbers that name the server's timers that are due at a time of its clock.
+	DueTimers(now int64) []uint64
 	Cycles(ns int64) arch.Cycles
 	// Changes is a number that changes with the connections; Connections lists them by number,
 	// connections closed since the last Closing included.
@@ -163,8 +165,10 @@ type Window struct {
 	Number   int   `json:"number"`
 	Cause    Cause `json:"cause"`
 	Requests int   `json:"requests"`
-	// Rounds counts how often further parts of requests were admitted within the window.
+	// Rounds counts how often further parts of requests were admitted within the window, and Timers how often the server's
+	// timers fired while all of its threads waited.
 	Rounds int `json:"rounds,omitempty"`
+	Timers int `json:"timers,omitempty"`
 	// Forced counts how often the window was forced to continue, because the server ran for long without
 	// waiting.
 	Forced int `json:"forced,omitempty"`
@@ -201,6 +205,7 @@ type Engine struct {
 	progress uint64          // then
 	clock    uint64          // the logical clock when input was admitted last
 	response []arch.Cycles
+	acts     uint64
 }
 
 // New makes the Engine of a server that is about to start.
@@ -213,6 +218,19 @@ func (e *Engine) State() State { return e.state }
 
 // Responses lists the time from the arrival of each request to the last byte of its reply.
 func (e *Engine) Responses() []arch.Cycles { return e.response }
+
+// Acts counts the windows that have begun and ended, and what was admitted and fired within them.
+func (e *Engine) Acts() uint64 { return e.acts }
+
+// Next is the time at which the engine will act if nothing happens before, when no thread of the server can run; false: it will
+// not. It may be past.
+func (e *Engine) Next() (at arch.Cycles, found bool) {
+	if e.state != Gathering {
+		return e.quiet + e.options.Timeout, true
+	}
+	_, at, found = e.due(e.waiting())
+	return at, found
+}
 
 // Step acts before a decision of the machine: it ends the window if that is over, and begins the
 // next one if that is due.
@@ -359,11 +377,14 @@ func (e *Engine) mayEnd() bool {
 	}
 	if e.admitDuringWindow(func(c *Connection) bool { return c.open }) {
 		e.current.Rounds++
+		e.acts++
 		e.isQuiet = false
 		return false
 	}
 	if at, found := w.NextTimer(); found && at <= e.limit {
 		w.FireTimers(at)
+		e.current.Timers++
+		e.acts++
 		e.isQuiet = false
 		return false
 	}
@@ -400,37 +421,51 @@ func (e *Engine) waiting() []*Connection {
 	return list
 }
 
+// timeout is when the input of a list has waited for the timeout.
+func (e *Engine) timeout(list []*Connection) (at arch.Cycles) {
+	for i, c := range list {
+		if due := max(c.since, e.closed) + e.options.Timeout; i == 0 || due < at {
+			at = due
+		}
+	}
+	return at
+}
+
+// due is when the next window begins if nothing else is to come, and its cause; false: never.
+func (e *Engine) due(list []*Connection) (cause Cause, at arch.Cycles, found bool) {
+	if len(list) > 0 {
+		cause, at, found = Partial, e.timeout(list), true
+	}
+	if deadline, ticks := e.world.NextTimer(); ticks {
+		if timer := e.closed + e.world.Cycles(max(0, deadline-e.world.ServerNow())); !found || timer < at {
+			cause, at, found = Timer, timer, true
+		}
+	}
+	return cause, at, found
+}
+
 // gather begins the next window if it is due, and reports whether it did. If no thread of the machine
 // can run, idle time passes up to then.
 func (e *Engine) gather() bool {
 	w, now := e.world, e.world.Now()
 	list := e.waiting()
-	requests, due := 0, arch.Cycles(0)
-	for i, c := range list {
+	requests := 0
+	for _, c := range list {
 		if c.isRequest() {
 			requests++
 		}
-		if at := max(c.since, e.closed) + e.options.Timeout; i == 0 || at < due {
-			due = at
-		}
 	}
 	settled := w.IsSettled()
-	switch {
-	case requests >= e.options.Size && settled:
+	if requests >= e.options.Size && settled {
 		e.begin(Full, list)
 		return true
-	case len(list) > 0 && now >= due:
+	}
+	cause, at, found := e.due(list)
+	switch {
+	case len(list) > 0 && now >= e.timeout(list):
 		e.begin(Partial, list)
 		return true
-	case !settled:
-		return false
-	}
-	cause, at := Partial, due
-	if deadline, found := w.NextTimer(); found {
-		if timer := e.closed + w.Cycles(max(0, deadline-w.ServerNow())); len(list) == 0 || timer < due {
-			cause, at = Timer, timer
-		}
-	} else if len(list) == 0 {
+	case !settled || !found:
 		return false
 	}
 	if outside, found := w.NextOutside(); found && outside < at {
@@ -448,6 +483,7 @@ func (e *Engine) gather() bool {
 func (e *Engine) begin(cause Cause, list []*Connection) {
 	w, now := e.world, e.world.Now()
 	e.windows++
+	e.acts++
 	e.current = Window{Number: e.windows, Cause: cause, Begin: now}
 	clear(e.touched)
 	var chosen []*Connection
@@ -467,8 +503,7 @@ func (e *Engine) begin(cause Cause, list []*Connection) {
 	if idle := w.Cycles(IdleStep); idle > 0 && now > e.closed {
 		server += int64((now-e.closed+idle/2)/idle) * IdleStep
 	}
-	deadline, ticks := w.NextTimer()
-	if ticks && cause == Timer {
+	if deadline, found := w.NextTimer(); found && cause == Timer {
 		server = max(w.ServerNow(), deadline)
 	}
 	// A connection that is continued is known by its place among the server's: it may be any one of its client's.
@@ -484,8 +519,9 @@ func (e *Engine) begin(cause Cause, list []*Connection) {
 			hashWords(shape, uint64(slices.Index(open, c)))
 		}
 	}
-	hashWords(h, flags(ticks && deadline <= server))
-	hashWords(shape, flags(ticks && deadline <= server))
+	due := w.DueTimers(server)
+	hashWords(h, due...)
+	hashWords(shape, due...)
 	sum := h.Sum64()
 	e.current.Input = HexText(sum)
 	w.Beginning(shape.Sum64(), sum, chosen)
@@ -514,6 +550,7 @@ func (e *Engine) admit(c *Connection) {
 
 // end ends the window.
 func (e *Engine) end() {
+	e.acts++
 	e.endTasks()
 	e.current.Carried = e.world.OpenCalls()
 	h := xxh3.New()

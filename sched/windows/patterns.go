@@ -144,13 +144,16 @@ func (m moves) by(pointer int) arch.Addr {
 // else at which word they do not.
 func (p *Precondition) resolve(a *Admission) (m moves, at Obstacle, ok bool) {
 	m = make(moves, len(p.Pointers))
-	value := make([]uint64, len(p.Pointers))
+	value, places := make([]uint64, len(p.Pointers)), make([]Obstacle, len(p.Pointers))
 	moved := false
 	for i := range p.Pointers {
 		x := &p.Pointers[i]
 		var b [8]byte
 		at = Obstacle{x.Process, x.At + m.by(x.By)}
-		if a.Peek(x.Process, at.At, b[:]) < len(b) {
+		if places[i] = at; a.Peek(x.Process, at.At, b[:]) < len(b) {
+			if x.By != Fixed {
+				at = places[x.By] // it leads to no memory
+			}
 			return nil, at, false
 		}
 		v := binary.LittleEndian.Uint64(b[:])

@@ -8,11 +8,13 @@ import (
 	"github.com/heddle-dmt/heddle/emu/arch"
 )
 
-// memory is the memory of one process.
+const memoryEnd = 1 << 24
+
+// memory is the memory of one process, up to memoryEnd.
 type memory map[arch.Addr]byte
 
 func (m memory) peek(process int32, at arch.Addr, b []byte) int {
-	if process != 7 {
+	if process != 7 || at >= memoryEnd {
 		return 0
 	}
 	for i := range b {
@@ -122,6 +124,14 @@ func TestObstacles(t *testing.T) {
 	if n := s.Matching(&a); n != 0 {
 		t.Errorf("%d schedules match", n)
 	}
+	// A pointer that leads to no memory is the obstacle, not the place that it leads to.
+	m.put(0x100, memoryEnd)
+	m.put(0x108, memoryEnd)
+	if list, _, found := s.Obstacles(&a); !found || list[0] != (Obstacle{7, 0x100}) {
+		t.Errorf("%v, %v", list, found)
+	}
+	m.put(0x100, 0x1000)
+	m.put(0x108, 0x1000)
 	m[0x1000] = 'x'
 	if n := s.Matching(&a); n != 1 {
 		t.Errorf("%d schedules match, want 1", n)

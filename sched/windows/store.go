@@ -95,12 +95,15 @@ func (s *Store) Obstacles(a *Admission) (list []Obstacle, registers, found bool)
 			registers = true
 			continue
 		}
-		moved, at, ok := o.resolve(a)
-		if !ok {
-			return []Obstacle{at}, false, true
+		moved, at, resolved := o.resolve(a)
+		if !resolved {
+			list = append(list, at)
 		}
 		for i := range o.Hidden {
 			h := &o.Hidden[i]
+			if !resolved && h.By != Fixed {
+				continue
+			}
 			b := make([]byte, len(h.Pattern))
 			have := a.Peek(h.Process, h.At+moved.by(h.By), b)
 			for at := range h.Pattern {

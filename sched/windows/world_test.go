@@ -26,6 +26,7 @@ type fakeWorld struct {
 	admitted  []uint64
 	fired     int
 	beginning int
+	shapes    []uint64
 	windows   []Window
 	clock     uint64
 	forced    int
@@ -38,18 +39,21 @@ func newFakeWorld() *fakeWorld {
 	return &fakeWorld{act: map[arch.Cycles]func(){}, busy: map[uint64]int{}, silent: map[uint64]bool{}}
 }
 
-func (w *fakeWorld) IsBusy() bool                            { return len(w.busy) > 0 || w.running > 0 || w.spins }
-func (w *fakeWorld) IsSettled() bool                         { return !w.IsBusy() && w.clients == 0 }
-func (w *fakeWorld) Now() arch.Cycles                        { return w.now }
-func (w *fakeWorld) Pass(to arch.Cycles)                     { w.now = max(w.now, to) }
-func (w *fakeWorld) ServerNow() int64                        { return w.server }
-func (w *fakeWorld) Cycles(ns int64) arch.Cycles             { return arch.Cycles(ns) }
-func (w *fakeWorld) Changes() uint64                         { return w.changes }
-func (w *fakeWorld) Connections() []*Connection              { return w.list }
-func (w *fakeWorld) OpenCalls() int                          { return 0 }
-func (w *fakeWorld) LogicalClock() uint64                    { return w.clock }
-func (w *fakeWorld) Progress() uint64                        { return w.progress }
-func (w *fakeWorld) Beginning(uint64, uint64, []*Connection) { w.beginning++ }
+func (w *fakeWorld) IsBusy() bool                { return len(w.busy) > 0 || w.running > 0 || w.spins }
+func (w *fakeWorld) IsSettled() bool             { return !w.IsBusy() && w.clients == 0 }
+func (w *fakeWorld) Now() arch.Cycles            { return w.now }
+func (w *fakeWorld) Pass(to arch.Cycles)         { w.now = max(w.now, to) }
+func (w *fakeWorld) ServerNow() int64            { return w.server }
+func (w *fakeWorld) Cycles(ns int64) arch.Cycles { return arch.Cycles(ns) }
+func (w *fakeWorld) Changes() uint64             { return w.changes }
+func (w *fakeWorld) Connections() []*Connection  { return w.list }
+func (w *fakeWorld) OpenCalls() int              { return 0 }
+func (w *fakeWorld) LogicalClock() uint64        { return w.clock }
+func (w *fakeWorld) Progress() uint64            { return w.progress }
+func (w *fakeWorld) Beginning(shape, _ uint64, _ []*Connection) {
+	w.beginning++
+	w.shapes = append(w.shapes, shape)
+}
 
 func (w *fakeWorld) Force() { w.forced++ }
 
@@ -65,6 +69,15 @@ func (w *fakeWorld) NextTimer() (int64, bool) {
 		return 0, false
 	}
 	return slices.Min(w.timers), true
+}
+
+func (w *fakeWorld) DueTimers(now int64) (due []uint64) {
+	for i, t := range w.timers {
+		if t <= now {
+			due = append(due, uint64(i))
+		}
+	}
+	return due
 }
 
 func (w *fakeWorld) FireTimers(now int64) {
@@ -264,6 +277,27 @@ func TestServerTimers(t *testing.T) {
 	expectCauses(t, w, "start:0", "timer:0", "timer:0")
 	if w.server != 500_000_000 {
 		t.Errorf("the server's clock is %d", w.server)
+	}
+}
+
+// Windows with the same input have the same shape, except if other timers of the server are due at their begin.
+func TestDueTimersArePartOfTheShape(t *testing.T) {
+	w := newFakeWorld()
+	c := w.connect(1)[0]
+	w.send(c, 10)
+	for i, timers := range [][]int64{nil, nil, {Tick / 2, 2 * Tick}, {Tick / 2, Tick * 3 / 4}} {
+		w.at(arch.Cycles(10_000*(i+1)), func() {
+			for i := range timers {
+				timers[i] += w.server
+			}
+			w.timers = timers
+			w.send(c, 10)
+		})
+	}
+	w.run(t, testOptions)
+	expectCauses(t, w, "start:0", "partial:1", "partial:1", "partial:1", "partial:1", "partial:1")
+	if s := w.shapes; s[1] != s[2] || s[2] == s[3] || s[3] == s[4] || s[2] == s[4] {
+		t.Errorf("shapes %x", s)
 	}
 }
 

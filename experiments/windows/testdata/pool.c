@@ -1,7 +1,9 @@
 // A server with a pool of threads and a client, for the tests of windows.
 //
-//	pool serve PORT THREADS    answers each line with the number of lines that its shared table has had,
-//	                           until it gets SIGTERM; with THREADS below 0 the table is not locked
+//	pool serve PORT THREADS [TICKERS]  answers each line with the number of lines that its shared table has had,
+//	                           until it gets SIGTERM; with THREADS below 0 the table is not locked. Each of
+//	                           the TICKERS sleeps for 7, 10, 13 ... ms again and again, and
+//	                           all answers are the same.
 //	pool ask PORT CLIENTS N    N rounds, in each of which every client sends a line and waits for the answer
 //	pool slow PORT             sends half a line, and waits for the end
 //	pool crash PORT            has the server crash
@@ -15,10 +17,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "heddle.h"
+
 static pthread_mutex_t queue_lock = PTHREAD_MUTEX_INITIALIZER, table_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t queue_filled = PTHREAD_COND_INITIALIZER;
-static int queue[4096], head, tail, poller, locked;
-static unsigned long lines, table[64];
+static int queue[4096], head, tail, poller, locked, tickers;
+static unsigned long lines, ticks, table[64];
 static char *buffers[4096];
 
 static void count(const char *line) {
@@ -43,6 +47,7 @@ static void *work(void *unused) {
     pthread_mutex_lock(&queue_lock);
     while (head == tail) pthread_cond_wait(&queue_filled, &queue_lock);
     int fd = queue[head++ % 4096];
+    if (head == tail) head = tail = 0;
     pthread_mutex_unlock(&queue_lock);
     if (!buffers[fd]) buffers[fd] = calloc(1, 256);
     char *line = buffers[fd];
@@ -59,11 +64,20 @@ static void *work(void *unused) {
       if (line[0] == '!') abort();
       count(line);
       char answer[64];
-      n = snprintf(answer, sizeof answer, "%lu\n", lines);
+      n = snprintf(answer, sizeof answer, tickers ? "seen\n" : "%lu\n", lines);
       line[0] = 0;
       if (write(fd, answer, n) != n) exit(4);
     }
     watch(fd, EPOLL_CTL_MOD);
+  }
+}
+
+static void *tick(void *ms) {
+  for (;;) {
+    usleep((long)ms * 1000);
+    pthread_mutex_lock(&queue_lock);
+    ticks++;
+    pthread_mutex_unlock(&queue_lock);
   }
 }
 
@@ -74,6 +88,7 @@ static void finish(int sig) {
 
 static int serve(int port, int threads) {
   locked = threads > 0;
+  heddle_state(&lines, sizeof lines, "lines so far");
   signal(SIGTERM, finish);
   int listener = socket(AF_INET, SOCK_STREAM, 0), on = 1;
   setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
@@ -84,6 +99,10 @@ static int serve(int port, int threads) {
   for (int i = 0; i < abs(threads); i++) {
     pthread_t t;
     pthread_create(&t, NULL, work, NULL);
+  }
+  for (int i = 0; i < tickers; i++) {
+    pthread_t t;
+    pthread_create(&t, NULL, tick, (void *)(7 + 3L * i));
   }
   for (;;) {
     struct epoll_event e[16];
@@ -137,7 +156,10 @@ static int half(int port, const char *text) {
 
 int main(int argc, char **argv) {
   int port = argc > 2 ? atoi(argv[2]) : 0;
-  if (!strcmp(argv[1], "serve")) return serve(port, atoi(argv[3]));
+  if (!strcmp(argv[1], "serve")) {
+    tickers = argc > 4 ? atoi(argv[4]) : 0;
+    return serve(port, atoi(argv[3]));
+  }
   if (!strcmp(argv[1], "ask")) return ask(port, atoi(argv[3]), atoi(argv[4]));
   if (!strcmp(argv[1], "slow")) return half(port, "ab");
   return half(port, "!!\n");

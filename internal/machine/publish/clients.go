@@ -19,6 +19,8 @@ type Clients struct {
 	Stats                 Stats
 
 	connected map[uint64]*sock.Client // by the number of their connection
+	before    uint64                  // operations up to the last decision
+	waited    bool                    // Pause was called since the last decision
 }
 
 // Stats describes the clients of a run.
@@ -71,6 +73,24 @@ func (c *Clients) CarryOut(e *event.Client, net *sock.Stack) (taken []byte, err 
 	}
 	return taken, nil
 }
+
+// CountDecision counts a decision of the run.
+func (c *Clients) CountDecision() {
+	c.Decisions++
+	c.before, c.waited = c.Operations, false
+}
+
+// Pause counts that the machine waits for clients instead of taking a decision.
+func (c *Clients) Pause() {
+	c.CountDecision()
+	c.waited = true
+}
+
+// HaveActed reports whether clients have acted since the last decision or pause.
+func (c *Clients) HaveActed() bool { return c.Operations > c.before }
+
+// HaveNotCome reports whether the machine has waited for clients since the last decision, and none has acted.
+func (c *Clients) HaveNotCome() bool { return c.waited && !c.HaveActed() }
 
 // End returns the guest's end of a connection, nil if it is over.
 func (c *Clients) End(connection uint64) End {

@@ -44,10 +44,35 @@ type Host struct {
 	accepted  uint64          // connections so far
 	buffer    []byte
 	events    [256]unix.EpollEvent
+	asked     pace
 
 	mu          sync.Mutex
 	wake        int // an eventfd that Interrupt makes readable
 	interrupted bool
+}
+
+// pace is when the host was asked last.
+type pace struct {
+	steps                 int // since then
+	instructions, listens uint64
+}
+
+// While threads can run, the host is asked every stepsBetweenPolls decisions, or instructionsBetweenPolls instructions.
+const (
+	stepsBetweenPolls        = 64
+	instructionsBetweenPolls = 100_000
+)
+
+// IsDue reports whether it is time to call Poll before a decision, after a number of instructions of the run and of changes of what
+// it listens on. It is when a socket of the guest begins to listen: the host does so before the program can say that it is ready.
+func (h *Host) IsDue(instructions, listens uint64) bool {
+	p := &h.asked
+	p.steps++
+	if p.steps < stepsBetweenPolls && instructions-p.instructions < instructionsBetweenPolls && listens == p.listens {
+		return false
+	}
+	*p = pace{0, instructions, listens}
+	return true
 }
 
 // listener is one address of a published port. It is bound from the start on and listens while

@@ -27,6 +27,15 @@ func (e formError) Error() string {
 	return text
 }
 
+// Text lists ports.
+func Text(list []Port) string {
+	var texts []string
+	for _, p := range list {
+		texts = append(texts, p.String())
+	}
+	return strings.Join(texts, ", ")
+}
+
 // UnmarshalText reads the text form.
 func (p *Port) UnmarshalText(text []byte) error {
 	if parsed, ok := parsePort(string(text)); ok {

@@ -32,4 +32,8 @@ HEDDLE_HINT soba_wait(long barrier) { (void)barrier; __asm__ volatile(""); }
 HEDDLE_HINT pcs_enter(void) { __asm__ volatile(""); }
 HEDDLE_HINT pcs_exit(void) { __asm__ volatile(""); }
 
+// The n bytes at addr are state that survives the tasks of a server and may decide what later ones do; the name is for reports
+// (docs/windows.md).
+static inline void heddle_state(const void *addr, size_t n, const char *name) { HEDDLE_MARK(7, addr, n, name); }
+
 #endif
