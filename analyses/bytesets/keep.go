@@ -243,12 +243,26 @@ func (f *Finder) keepComparison(e *symbolic.Expr) {
 const (
 	maxSmall   = 8
 	nearlyFree = 192
+	maxNodes   = 64 // of the condition as a tree
 )
+
+// countNodes returns how many of a number of nodes are left when those of an expression, as a tree, are counted; 0: none.
+func countNodes(e *symbolic.Expr, left int) int {
+	for _, x := range []*symbolic.Expr{e.A, e.B, e.C} {
+		if x != nil && left > 0 {
+			left = countNodes(x, left)
+		}
+	}
+	return max(0, left-1)
+}
 
 // keepSmall is for conditions on a small number, such as that a counter is less than its successor, which hold for nearly all values
 // of one byte as long as the others are what they are: counters change their other bytes seldom. It reports whether there is such
 // a byte.
 func (f *Finder) keepSmall(e *symbolic.Expr) bool {
+	if countNodes(e, maxNodes) == 0 {
+		return false // a hash, or a long computation
+	}
 	program := symbolic.Compile([]*symbolic.Expr{e})
 	names := program.Symbols()
 	inputs := make([]symbolic.Value, len(names))
