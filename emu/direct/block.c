@@ -447,6 +447,13 @@ static bool branches_on(const struct outline *o) {
   return last->class == CLASS_JUMP_IF || last->class == CLASS_JUMP || last->class == CLASS_CALL;
 }
 
+// Has the block be of the loaded space alone.
+static void own(struct direct_engine *e, struct direct_block *b) {
+  b->shared = false;
+  b->code = direct_code_number(e);
+  b->space = e->space->number;
+}
+
 // The block at pc; one without instructions if the first is for C. NULL: there is no code. A block is
 // short at first: most code is executed a few times only.
 static struct direct_block *make(struct direct_engine *e, uint64_t pc, enum block_kind kind, bool is_short) {
@@ -458,14 +465,13 @@ static struct direct_block *make(struct direct_engine *e, uint64_t pc, enum bloc
   uint32_t phys[2];
   memset(b, 0, sizeof *b);
   b->pc = pc;
-  b->code = direct_code_number(e);
   b->region = a->region;
   b->apart = kind == BLOCK_APART || a->apart[cache_slot(pc)] == pc;
   b->is_last = kind == BLOCK_LAST;
   struct outline o;
   begin_outline(&o, b, b->is_last || (is_short && !b->apart));
   while (o.n < BLOCK_INSNS && add_insn(e, &o)) continue;
-  b->code = direct_code_number(e);
+  own(e, b);
   b->n = (uint8_t)o.n;
   b->cost = (uint16_t)o.cost;
   if (b->cost > a->cost_most) a->cost_most = b->cost;
@@ -520,18 +526,18 @@ static bool is_in_use(const struct direct_engine *e, uint64_t code) {
   return false;
 }
 
-// Reports whether the loaded space has the block's code. If so, the block is used there from now on: a block that
-// another space uses is shared by them, and one that no other uses is taken over.
+// Reports whether the loaded space has the block's code. If so, the block is used there from now on: it stays the space's own
+// when mappings have changed, and is shared if it was another space's. While code is logged it is not shared, but taken
+// over if no other space uses it.
 static bool is_usable(struct direct_engine *e, struct direct_block *b) {
+  bool logged = e->log.what & LOG_BRANCHES;
   if (direct_block_holds(e, b)) return true;
-  bool in_use = !b->shared && is_in_use(e, b->code);
-  // While code is logged each space has blocks of its own.
-  if ((in_use && (e->log.what & LOG_BRANCHES)) || !is_mapped(e, b)) return false;
+  if ((logged && is_in_use(e, b->code)) || !is_mapped(e, b)) return false;
   if (b->shared) return true;
   // What it is linked to may not be there, and what leads to it may be of another space.
   isolate(e, b);
-  b->shared = in_use;
-  b->code = direct_code_number(e);
+  if (logged || b->space == e->space->number) own(e, b);
+  else b->shared = true;
   if (b->n && log_is_raw(&e->log)) direct_log_block_code(e, b);
   return true;
 }

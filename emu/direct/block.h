@@ -91,6 +91,7 @@ struct direct_exit {
 struct direct_block {
   uint64_t pc;
   uint64_t code;                 // the number (direct_code_number) of the space for which pages and links hold, unless shared
+  uint64_t space;                // ... and that space's number
   uint64_t virt[BLOCK_PAGES];
   uint32_t phys[BLOCK_PAGES];
   uint32_t next_in_page[BLOCK_PAGES];
