@@ -122,10 +122,10 @@ struct direct_block {
 };
 
 // Code is in regions, which are emptied in turn.
-#define REGIONS 16u
+#define REGIONS 24u
 #define REGION_BLOCKS 16384u
 #define BLOCKS (REGIONS * REGION_BLOCKS + 1)
-#define REGION_EXITS 49152u
+#define REGION_EXITS 40960u
 #define REGION_POINTS 131072u
 #define REGION_EVENTS 131072u
 #define REGION_PLACES 524288u

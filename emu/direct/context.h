@@ -57,7 +57,7 @@
 #define BANK_PAGES_COUNT 0x100000
 // A byte for each block: 1 if its instructions are known to be in the bank's address space.
 #define BANK_HELD 0x2100000
-#define BANK_HELD_BYTES 0x80000
-#define BANK_BYTES 0x2180000
+#define BANK_HELD_BYTES 0x70000
+#define BANK_BYTES 0x2170000
 
 #endif

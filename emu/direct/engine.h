@@ -196,7 +196,7 @@ struct direct_memory {
   size_t bytes, data_bytes;
 };
 
-#define CODE_BYTES ((size_t)124 << 20)
+#define CODE_BYTES ((size_t)184 << 20)
 #define UNIT_CODE_BYTES ((size_t)4 << 20)  // of them for units, the first ones
 #define UNIT_CODE_FIRST ((size_t)4096)     // after the code that all blocks share
 
