@@ -56,9 +56,19 @@ void direct_block_target(struct direct_engine *e, struct direct_block *b) {
   e->bank->has_targets = true;
 }
 
+// Notes that the loaded space has the block's code.
+static void hold(struct direct_engine *e, const struct direct_block *b) {
+  *direct_held(e, e->bank, b) = 1;
+  e->bank->held |= 1u << b->region;
+}
+_Static_assert(REGIONS <= 32, "direct_bank.held");
+
 // Forgets which blocks are of the bank's space.
 void direct_blocks_forget(struct direct_bank *b) {
-  madvise((uint8_t *)b->context + BANK_HELD, BANK_HELD_BYTES, MADV_DONTNEED);
+  uint8_t *held = (uint8_t *)b->context + BANK_HELD;
+  for (unsigned r = 0; r < REGIONS; r++)
+    if (b->held >> r & 1) memset(held + 1 + r * REGION_BLOCKS, 0, REGION_BLOCKS);
+  b->held = 0;
   if (b->has_targets) madvise((uint8_t *)b->context + BANK_TARGETS, BANK_TARGETS_COUNT * sizeof(uint64_t), MADV_DONTNEED);
   b->has_targets = false;
 }
@@ -503,7 +513,7 @@ static struct direct_block *make(struct direct_engine *e, uint64_t pc, enum bloc
   }
   r->nblocks++;
   enter_tables(e, b);
-  *direct_held(e, e->bank, b) = 1;
+  hold(e, b);
   return b;
 }
 
@@ -552,7 +562,7 @@ static struct direct_block *find(struct direct_engine *e, uint64_t pc, enum bloc
     if (b->pc != pc || b->phys[0] != page || b->is_last != (kind == BLOCK_LAST) || (kind == BLOCK_APART && !b->apart)) continue;
     if (kind != BLOCK_APART && b->apart && a->apart[cache_slot(pc)] != pc) continue;
     if (!is_usable(e, b)) continue;
-    *direct_held(e, e->bank, b) = 1;
+    hold(e, b);
     return b;
   }
   return NULL;

@@ -155,6 +155,7 @@ struct direct_bank {
   struct direct_block **blocks;    // by cache_slot
   struct direct_block **last_blocks;  // ... those of the kind BLOCK_LAST
   bool has_targets;                // the table of targets is in use
+  uint32_t held;                   // the regions of which blocks are known to be in the space, a bit each
 };
 
 #define UNIT_CACHE 4096u
