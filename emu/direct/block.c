@@ -494,7 +494,7 @@ static struct direct_block *make(struct direct_engine *e, uint64_t pc, enum bloc
   } else {
     choose_registers(e, b, o.registers);
     b->is_short = o.is_short && !b->is_last && branches_on(&o);
-    if (b->is_short) *direct_heat(e, b) = HEAT_START;
+    if (b->is_short) *direct_heat(e, b) = e->heat;
     b->start = e->code.writable + UNIT_CODE_BYTES + a->region * REGION_BYTES + r->bytes;
     b->first_exit = 1 + a->region * REGION_EXITS + r->nexits;
     b->first_point = a->region * REGION_POINTS + r->npoints;

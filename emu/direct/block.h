@@ -8,7 +8,7 @@
 #define BLOCK_INSNS 48u   // instructions of a block, at most
 #define UNROLL_INSNS 28u  // ... of a loop whose body it has several times
 #define BLOCK_COST 240u   // cycles of a block, at most
-#define HEAT_START 48u    // executions of a short block after which a long one takes its place
+#define HEAT_START 512u   // executions of a short block after which a long one takes its place
 #define BLOCK_PAGES 4u    // pages that a block's instructions lie in, at most
 
 // ---- flags --------------------------------------------------------------------------------

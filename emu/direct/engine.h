@@ -219,6 +219,7 @@ struct direct_engine {
   struct direct_units units;
   struct direct_blocks *blocks;
   bool steps_only;                 // no blocks
+  uint16_t heat;                   // of a short block when it is made: HEAT_START, or less in tests
   struct direct_point *crossed;    // where a check failed because of other accesses than its own
   bool code_changed;               // since the processor last fetched all anew
 

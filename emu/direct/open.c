@@ -14,6 +14,7 @@ int direct_open(struct direct_engine **out, struct heddle_ram *ram, uint32_t cor
   e->level = level;
   e->costs = *costs;
   e->tsc_multiplier = 1024;
+  e->heat = HEAT_START;
   direct_inside_init(e);
   if (direct_signals_init()) return -1;
   if (direct_memory_init(&e->code, CODE_BYTES, BLOCKS * sizeof(uint16_t))) return -1;
