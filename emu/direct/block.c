@@ -8,7 +8,7 @@
 
 #include "encode.h"
 
-static size_t blocks_bytes(void) { return (REGIONS * REGION_BLOCKS + 1) * sizeof(struct direct_block); }
+static size_t blocks_bytes(void) { return BLOCKS * sizeof(struct direct_block); }
 static size_t exits_bytes(void) { return (REGIONS * REGION_EXITS + 1) * sizeof(struct direct_exit); }
 static size_t points_bytes(void) { return REGIONS * REGION_POINTS * sizeof(struct direct_point); }
 
@@ -56,7 +56,19 @@ void direct_block_target(struct direct_engine *e, struct direct_block *b) {
   e->bank->has_targets = true;
 }
 
-void direct_targets_forget(struct direct_bank *b) {
+// Notes that the loaded space has the block's code.
+static void hold(struct direct_engine *e, const struct direct_block *b) {
+  *direct_held(e, e->bank, b) = 1;
+  e->bank->held |= 1u << b->region;
+}
+_Static_assert(REGIONS <= 32, "direct_bank.held");
+
+// Forgets which blocks are of the bank's space.
+void direct_blocks_forget(struct direct_bank *b) {
+  uint8_t *held = (uint8_t *)b->context + BANK_HELD;
+  for (unsigned r = 0; r < REGIONS; r++)
+    if (b->held >> r & 1) memset(held + 1 + r * REGION_BLOCKS, 0, REGION_BLOCKS);
+  b->held = 0;
   if (b->has_targets) madvise((uint8_t *)b->context + BANK_TARGETS, BANK_TARGETS_COUNT * sizeof(uint64_t), MADV_DONTNEED);
   b->has_targets = false;
 }
@@ -77,13 +89,42 @@ static void set_jump(struct direct_engine *e, struct direct_block *b, uint32_t j
   e->code_changed = true;
 }
 
+// Reports whether each space that has the pages of one block at its addresses has those of another.
+static bool has_pages_of(const struct direct_block *b, const struct direct_block *other) {
+  for (unsigned k = 0; k < other->pages; k++) {
+    unsigned i = 0;
+    while (i < b->pages && (b->virt[i] != other->virt[k] || b->phys[i] != other->phys[k])) i++;
+    if (i == b->pages) return false;
+  }
+  return true;
+}
+
+#define WAY_BYTES 32u  // at most
+
+// Code that goes to a place of a block if the bank's space has it, and elsewhere otherwise. It lies in the region that new
+// blocks go to, which is emptied after the one or with the one of any block that there is. NULL: there is no room.
+static const uint8_t *make_way(struct direct_engine *e, const struct direct_block *to, const uint8_t *place, const uint8_t *otherwise) {
+  struct direct_blocks *a = e->blocks;
+  struct direct_region *r = &a->regions[a->region];
+  if (r->bytes + WAY_BYTES > REGION_BYTES) return NULL;
+  uint8_t *start = e->code.writable + UNIT_CODE_BYTES + a->region * REGION_BYTES + r->bytes;
+  struct code c = {start};
+  put_compare_memory(&c, 1, in_context(BANK_HELD + direct_block_number(e, to)), 0);
+  patch_jump(put_jump_if(&c, CC_Z), otherwise);
+  patch_jump(put_jump(&c), place);
+  r->bytes += WAY_BYTES;
+  return start;
+}
+
 // Has the exit jump to another block from now on. A block that has changed registers' places goes
 // past changing them back and forth if the other has changed the same.
 void direct_block_link(struct direct_engine *e, struct direct_exit *x, struct direct_block *to) {
   struct direct_block *from = &e->blocks->all[x->block];
-  bool same = !memcmp(from->swapped, to->swapped, sizeof from->swapped) && !to->needs_flags;
-  if (same && x->jump[0]) set_jump(e, from, x->jump[0], to->start + to->inner);
-  else set_jump(e, from, x->jump[1], to->start + to->entry);
+  bool same = x->jump[0] && !memcmp(from->swapped, to->swapped, sizeof from->swapped) && !to->needs_flags;
+  const uint8_t *place = to->start + (same ? to->inner : to->entry);
+  if (from->shared && !(to->shared && has_pages_of(from, to))) place = make_way(e, to, place, from->start + x->start[!same]);
+  if (!place) return;
+  set_jump(e, from, x->jump[!same], place);
   x->linked = direct_block_number(e, to);
   x->next_linked = to->linked;
   to->linked = (uint32_t)(x - e->blocks->exits);
@@ -111,9 +152,9 @@ static void unlink_exits(struct direct_engine *e, struct direct_block *b) {
 
 static uint32_t *hash_slot(struct direct_blocks *a, uint64_t pc, uint32_t page) {
   uint64_t h = (pc ^ (uint64_t)page << 20) * 0x9e3779b97f4a7c15u;
-  return &a->hash[h >> 49];
+  return &a->hash[h >> 47];
 }
-_Static_assert(BLOCK_HASH == 1u << (64 - 49), "hash_slot");
+_Static_assert(BLOCK_HASH == 1u << (64 - 47), "hash_slot");
 
 // The number of the page among the block's.
 static unsigned which(const struct direct_block *b, uint32_t page) {
@@ -131,6 +172,7 @@ static void isolate(struct direct_engine *e, struct direct_block *b) {
   for (unsigned k = 0; k < BANKS; k++) {
     struct direct_block **known = b->is_last ? e->banks[k].last_blocks : e->banks[k].blocks;
     if (known && known[cache_slot(b->pc)] == b) known[cache_slot(b->pc)] = NULL;
+    if (e->banks[k].context) *direct_held(e, &e->banks[k], b) = 0;
   }
 }
 
@@ -161,6 +203,7 @@ void direct_blocks_isolate_page(struct direct_engine *e, uint64_t page) {
   for (uint32_t i = a->in_page[page]; i; i = a->all[i].next_in_page[which(&a->all[i], (uint32_t)page)]) {
     isolate(e, &a->all[i]);
     a->all[i].code = 0;
+    a->all[i].shared = false;
   }
 }
 
@@ -414,9 +457,11 @@ static bool branches_on(const struct outline *o) {
   return last->class == CLASS_JUMP_IF || last->class == CLASS_JUMP || last->class == CLASS_CALL;
 }
 
-static void set_heat(struct direct_engine *e, const struct direct_block *b) {
-  uint16_t *heat = (uint16_t *)((uint8_t *)e->context + BANK_HEAT);
-  heat[direct_block_number(e, b)] = HEAT_START;
+// Has the block be of the loaded space alone.
+static void own(struct direct_engine *e, struct direct_block *b) {
+  b->shared = false;
+  b->code = direct_code_number(e);
+  b->space = e->space->number;
 }
 
 // The block at pc; one without instructions if the first is for C. NULL: there is no code. A block is
@@ -430,14 +475,13 @@ static struct direct_block *make(struct direct_engine *e, uint64_t pc, enum bloc
   uint32_t phys[2];
   memset(b, 0, sizeof *b);
   b->pc = pc;
-  b->code = direct_code_number(e);
   b->region = a->region;
   b->apart = kind == BLOCK_APART || a->apart[cache_slot(pc)] == pc;
   b->is_last = kind == BLOCK_LAST;
   struct outline o;
   begin_outline(&o, b, b->is_last || (is_short && !b->apart));
   while (o.n < BLOCK_INSNS && add_insn(e, &o)) continue;
-  b->code = direct_code_number(e);
+  own(e, b);
   b->n = (uint8_t)o.n;
   b->cost = (uint16_t)o.cost;
   if (b->cost > a->cost_most) a->cost_most = b->cost;
@@ -450,7 +494,7 @@ static struct direct_block *make(struct direct_engine *e, uint64_t pc, enum bloc
   } else {
     choose_registers(e, b, o.registers);
     b->is_short = o.is_short && !b->is_last && branches_on(&o);
-    if (b->is_short) set_heat(e, b);
+    if (b->is_short) *direct_heat(e, b) = e->heat;
     b->start = e->code.writable + UNIT_CODE_BYTES + a->region * REGION_BYTES + r->bytes;
     b->first_exit = 1 + a->region * REGION_EXITS + r->nexits;
     b->first_point = a->region * REGION_POINTS + r->npoints;
@@ -469,6 +513,7 @@ static struct direct_block *make(struct direct_engine *e, uint64_t pc, enum bloc
   }
   r->nblocks++;
   enter_tables(e, b);
+  hold(e, b);
   return b;
 }
 
@@ -491,6 +536,22 @@ static bool is_in_use(const struct direct_engine *e, uint64_t code) {
   return false;
 }
 
+// Reports whether the loaded space has the block's code. If so, the block is used there from now on: it stays the space's own
+// when mappings have changed, and is shared if it was another space's. While code is logged it is not shared, but taken
+// over if no other space uses it.
+static bool is_usable(struct direct_engine *e, struct direct_block *b) {
+  bool logged = e->log.what & LOG_BRANCHES;
+  if (direct_block_holds(e, b)) return true;
+  if ((logged && is_in_use(e, b->code)) || !is_mapped(e, b)) return false;
+  if (b->shared) return true;
+  // What it is linked to may not be there, and what leads to it may be of another space.
+  isolate(e, b);
+  if (logged || b->space == e->space->number) own(e, b);
+  else b->shared = true;
+  if (b->n && log_is_raw(&e->log)) direct_log_block_code(e, b);
+  return true;
+}
+
 static struct direct_block *find(struct direct_engine *e, uint64_t pc, enum block_kind kind) {
   struct direct_blocks *a = e->blocks;
   uint64_t pte;
@@ -500,12 +561,8 @@ static struct direct_block *find(struct direct_engine *e, uint64_t pc, enum bloc
     struct direct_block *b = &a->all[i];
     if (b->pc != pc || b->phys[0] != page || b->is_last != (kind == BLOCK_LAST) || (kind == BLOCK_APART && !b->apart)) continue;
     if (kind != BLOCK_APART && b->apart && a->apart[cache_slot(pc)] != pc) continue;
-    if (b->code == direct_code_number(e)) return b;
-    if (is_in_use(e, b->code) || !is_mapped(e, b)) continue;
-    // What it is linked to may not be there any more, and what leads to it may be of another space.
-    isolate(e, b);
-    b->code = direct_code_number(e);
-    if (b->n && log_is_raw(&e->log)) direct_log_block_code(e, b);
+    if (!is_usable(e, b)) continue;
+    hold(e, b);
     return b;
   }
   return NULL;

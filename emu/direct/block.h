@@ -8,7 +8,7 @@
 #define BLOCK_INSNS 48u   // instructions of a block, at most
 #define UNROLL_INSNS 28u  // ... of a loop whose body it has several times
 #define BLOCK_COST 240u   // cycles of a block, at most
-#define HEAT_START 48u    // executions of a short block after which a long one takes its place
+#define HEAT_START 512u   // executions of a short block after which a long one takes its place
 #define BLOCK_PAGES 4u    // pages that a block's instructions lie in, at most
 
 // ---- flags --------------------------------------------------------------------------------
@@ -90,7 +90,8 @@ struct direct_exit {
 
 struct direct_block {
   uint64_t pc;
-  uint64_t code;                 // the number (direct_code_number) of the space for which pages and links hold
+  uint64_t code;                 // the number (direct_code_number) of the space for which pages and links hold, unless shared
+  uint64_t space;                // ... and that space's number
   uint64_t virt[BLOCK_PAGES];
   uint32_t phys[BLOCK_PAGES];
   uint32_t next_in_page[BLOCK_PAGES];
@@ -106,6 +107,7 @@ struct direct_block {
   // Registers that 10, 11 and, with a raw log, 15 have changed places with, or NO_REGISTER.
   uint8_t swapped[3];
   bool needs_flags, live;
+  bool shared;                   // it and its links hold for each space that has its pages at its addresses
   bool is_short;                 // it ends at its first branch, and counts how often it is executed
   bool is_target;                // it has been in a table of targets
   bool apart;                    // each access has a check of its own
@@ -120,16 +122,17 @@ struct direct_block {
 };
 
 // Code is in regions, which are emptied in turn.
-#define REGIONS 8u
+#define REGIONS 24u
 #define REGION_BLOCKS 16384u
-#define REGION_EXITS 49152u
+#define BLOCKS (REGIONS * REGION_BLOCKS + 1)
+#define REGION_EXITS 40960u
 #define REGION_POINTS 131072u
 #define REGION_EVENTS 131072u
 #define REGION_PLACES 524288u
 #define REGION_ACCESSES 524288u
 #define BLOCK_ACCESSES (3u * BLOCK_INSNS)
 #define REGION_BYTES ((CODE_BYTES - UNIT_CODE_BYTES) / REGIONS)
-#define BLOCK_HASH 32768u
+#define BLOCK_HASH 131072u
 #define BLOCK_BYTES 32768u       // of a block's code, at most: offsets have 16 bits
 #define BLOCK_EXITS 128u
 
@@ -179,6 +182,22 @@ static inline uint32_t direct_block_number(const struct direct_engine *e, const 
   return (uint32_t)(b - e->blocks->all);
 }
 
+// The bank's byte for the block, see BANK_HELD.
+static inline uint8_t *direct_held(const struct direct_engine *e, const struct direct_bank *bank, const struct direct_block *b) {
+  return (uint8_t *)bank->context + BANK_HELD + direct_block_number(e, b);
+}
+_Static_assert(BLOCKS <= BANK_HELD_BYTES, "context.h");
+
+// How often the block is still executed as a short one.
+static inline uint16_t *direct_heat(const struct direct_engine *e, const struct direct_block *b) {
+  return (uint16_t *)e->code.data + direct_block_number(e, b);
+}
+
+// Reports whether the block is known to be of the loaded space's code.
+static inline bool direct_block_holds(const struct direct_engine *e, const struct direct_block *b) {
+  return b->shared ? *direct_held(e, e->bank, b) : b->code == direct_code_number(e);
+}
+
 // The register that PUSH or POP names.
 static inline unsigned direct_stack_register(const struct direct_insn *in) {
   return in->has_modrm ? insn_rm(in) : (in->opcode & 7u) | (unsigned)in->b << 3;
@@ -211,7 +230,7 @@ struct direct_block *direct_block_lengthen(struct direct_engine *e, uint64_t pc)
 void direct_block_check_apart(struct direct_engine *e, struct direct_block *b);
 void direct_block_link(struct direct_engine *e, struct direct_exit *x, struct direct_block *to);
 void direct_block_target(struct direct_engine *e, struct direct_block *b);
-void direct_targets_forget(struct direct_bank *b);
+void direct_blocks_forget(struct direct_bank *b);
 
 // translate.c: code for the block's instructions; counts what it takes in the region.
 void direct_translate(struct direct_engine *e, struct direct_block *b, const struct outline *o);

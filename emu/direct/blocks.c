@@ -169,7 +169,7 @@ static void note_crossing(struct direct_engine *e, struct direct_block *b) {
 static struct direct_block *block_apart(struct direct_engine *e) {
   struct direct_point *p = e->crossed;
   struct direct_block *b = &e->blocks->all[p->apart];
-  if (p->apart && b->live && b->apart && b->pc == p->pc && b->code == direct_code_number(e)) return b;
+  if (p->apart && b->live && b->apart && b->pc == p->pc && direct_block_holds(e, b)) return b;
   b = direct_block_find(e, p->pc, BLOCK_APART);
   // Making it may have taken the place of the point.
   if (b && e->crossed == p && p->pc == b->pc) p->apart = direct_block_number(e, b);
@@ -284,7 +284,8 @@ static void connect(struct direct_engine *e, struct direct_block *b) {
   }
   struct direct_exit *x = &e->blocks->exits[number];
   const struct direct_block *from = &e->blocks->all[x->block];
-  if (x->linked || !from->live || from->code != b->code || from->is_last != b->is_last || (b->pauses && !from->pauses)) return;
+  bool holds = from->shared || from->code == direct_code_number(e);
+  if (x->linked || !from->live || !holds || from->is_last != b->is_last || (b->pauses && !from->pauses)) return;
   direct_float_park(e);
   direct_block_link(e, x, b);
 }

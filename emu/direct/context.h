@@ -49,13 +49,15 @@
 // read, and that hold no code) are in the other two, too.
 #define BANK_TARGETS 0x4000
 #define BANK_TARGETS_COUNT 0x10000
-#define BANK_HEAT 0x90000           // of each block that is short: see HEAT_START
 #define BANK_OUTCOMES 0xe0000       // 64 KiB of collected outcomes: see log.h
 #define BANK_READ_PAGES 0x100000
 #define BANK_READ_BYTES 0x900000
 #define BANK_WRITE_PAGES 0x1100000
 #define BANK_WRITE_BYTES 0x1900000
 #define BANK_PAGES_COUNT 0x100000
-#define BANK_BYTES 0x2100000
+// A byte for each block: 1 if its instructions are known to be in the bank's address space.
+#define BANK_HELD 0x2100000
+#define BANK_HELD_BYTES 0x70000
+#define BANK_BYTES 0x2170000
 
 #endif

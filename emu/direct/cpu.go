@@ -285,5 +285,8 @@ func (c *CPU) setState(image *[stateBytes]byte) {
 // setStepsOnly has every instruction executed on its own, without blocks.
 func (c *CPU) setStepsOnly(on bool) { c.c.steps_only = C.bool(on) }
 
+// setHeat has blocks that are made from now on be replaced by long ones after n executions.
+func (c *CPU) setHeat(n uint16) { c.c.heat = C.uint16_t(n) }
+
 // mapCodeOnce has engines that are made from now on execute code where it is written.
 func mapCodeOnce() { C.direct_map_once(true) }

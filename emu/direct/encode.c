@@ -94,21 +94,21 @@ void put_test_imm(struct code *c, unsigned width, unsigned rm, int32_t imm) {
   put_immediate(c, width, imm);
 }
 
-// Compares 4 bytes with a small constant.
-void put_compare_memory(struct code *c, struct place m, int8_t imm) {
+// Compares one byte or four with a small constant.
+void put_compare_memory(struct code *c, unsigned width, struct place m, int8_t imm) {
   if (m.gs) put8(c, 0x65);
   put_rex(c, 0, 0, m.index, m.base, false);
-  put8(c, 0x83);
+  put8(c, width == 1 ? 0x80 : 0x83);
   put_modrm(c, 7, m);
   put8(c, (uint8_t)imm);
 }
 
-void put_decrement16(struct code *c, struct place m) {
+// Subtracts 1 from two bytes, which are as far from the code where it is executed as at is from c.
+void put_decrement16(struct code *c, const uint8_t *at) {
   put8(c, 0x66);
-  if (m.gs) put8(c, 0x65);
-  put_rex(c, 0, 0, m.index, m.base, false);
   put8(c, 0xff);
-  put_modrm(c, 1, m);
+  put8(c, 0x0d);
+  put32(c, (uint32_t)(at - (c->at + 4)));
 }
 
 void put_move_if(struct code *c, unsigned condition, unsigned to, unsigned from) {

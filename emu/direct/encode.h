@@ -74,8 +74,8 @@ void put_imm_to_memory(struct code *c, unsigned width, struct place m, int32_t i
 void put_shift(struct code *c, unsigned width, unsigned extension, unsigned rm, unsigned count);
 void put_unary(struct code *c, unsigned width, unsigned extension, unsigned rm);
 void put_test_imm(struct code *c, unsigned width, unsigned rm, int32_t imm);
-void put_compare_memory(struct code *c, struct place m, int8_t imm);
-void put_decrement16(struct code *c, struct place m);
+void put_compare_memory(struct code *c, unsigned width, struct place m, int8_t imm);
+void put_decrement16(struct code *c, const uint8_t *at);
 void put_move_if(struct code *c, unsigned condition, unsigned to, unsigned from);
 void put_zero_extend16(struct code *c, unsigned to, unsigned from);
 void put_zero_extend_memory(struct code *c, unsigned width, unsigned to, struct place m);

@@ -155,6 +155,7 @@ struct direct_bank {
   struct direct_block **blocks;    // by cache_slot
   struct direct_block **last_blocks;  // ... those of the kind BLOCK_LAST
   bool has_targets;                // the table of targets is in use
+  uint32_t held;                   // the regions of which blocks are known to be in the space, a bit each
 };
 
 #define UNIT_CACHE 4096u
@@ -189,13 +190,14 @@ struct direct_units {
 
 // ---- translated code ------------------------------------------------------------------
 
-// Memory for code, mapped twice: written through one, executed through the other.
+// Memory for code, mapped twice: written through one, executed through the other. After the latter is memory for data, which
+// code can reach relative to the program counter.
 struct direct_memory {
-  uint8_t *writable, *executable;
-  size_t bytes;
+  uint8_t *writable, *executable, *data;
+  size_t bytes, data_bytes;
 };
 
-#define CODE_BYTES ((size_t)64 << 20)
+#define CODE_BYTES ((size_t)184 << 20)
 #define UNIT_CODE_BYTES ((size_t)4 << 20)  // of them for units, the first ones
 #define UNIT_CODE_FIRST ((size_t)4096)     // after the code that all blocks share
 
@@ -217,6 +219,7 @@ struct direct_engine {
   struct direct_units units;
   struct direct_blocks *blocks;
   bool steps_only;                 // no blocks
+  uint16_t heat;                   // of a short block when it is made: HEAT_START, or less in tests
   struct direct_point *crossed;    // where a check failed because of other accesses than its own
   bool code_changed;               // since the processor last fetched all anew
 
@@ -296,7 +299,7 @@ void direct_banks_protect(struct direct_engine *e, uint64_t page);
 
 // ---- memory.c and unit.c ----------------------------------------------------------------------
 
-int direct_memory_init(struct direct_memory *m, size_t bytes);
+int direct_memory_init(struct direct_memory *m, size_t bytes, size_t data_bytes);
 void direct_memory_close(struct direct_memory *m);
 bool direct_host_executes(void);
 // Whether code is executed where it is written, from now on: for a test on a host that does not notice otherwise that code has

@@ -31,5 +31,7 @@ func newBenchIn(t testing.TB, ram *mem.RAM, source string) *bench {
 func newBenchOf(t testing.TB, ram *mem.RAM, code []byte) *bench {
 	t.Helper()
 	open := func(ram *mem.RAM) (*CPU, error) { return NewCPU(ram, 4, arch.DefaultCosts(), arch.V2) }
-	return &bench{emutest.New(t, open, ram, code)}
+	b := &bench{emutest.New(t, open, ram, code)}
+	b.CPU.setHeat(48)
+	return b
 }

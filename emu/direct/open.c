@@ -14,9 +14,10 @@ int direct_open(struct direct_engine **out, struct heddle_ram *ram, uint32_t cor
   e->level = level;
   e->costs = *costs;
   e->tsc_multiplier = 1024;
+  e->heat = HEAT_START;
   direct_inside_init(e);
   if (direct_signals_init()) return -1;
-  if (direct_memory_init(&e->code, CODE_BYTES)) return -1;
+  if (direct_memory_init(&e->code, CODE_BYTES, BLOCKS * sizeof(uint16_t))) return -1;
   return direct_banks_init(e) && direct_units_init(e) && direct_blocks_init(e) ? 0 : -1;
 }
 
@@ -95,7 +96,7 @@ void direct_check_units(struct direct_engine *e) {
     memset(b->blocks, 0, UNIT_CACHE * sizeof *b->blocks);
     memset(b->last_blocks, 0, UNIT_CACHE * sizeof *b->last_blocks);
   }
-  if (b->code != code) direct_targets_forget(b);
+  if (b->code != code) direct_blocks_forget(b);
   b->epoch = e->units.epoch;
   b->code = code;
 }

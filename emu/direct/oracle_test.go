@@ -226,6 +226,7 @@ func newSubject(t testing.TB, level arch.Level, data *[3 * arch.PageSize]byte) *
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { cpu.Close(); w.ram.Close() })
+	cpu.setHeat(12) // programs here are short
 	s := &subject{world: w, cpu: cpu, ctx: cpu.NewContext()}
 	cpu.Load(s.ctx, s.space)
 	return s

@@ -511,14 +511,15 @@ static void put_entry(struct translation *t) {
   b->entry = offset_here(t);
   b->needs_flags = flags_are_needed(t);
   if (b->needs_flags) {
-    put_compare_memory(c, in_context(CONTEXT_FORMULA), 0);
+    put_compare_memory(c, 4, in_context(CONTEXT_FORMULA), 0);
     t->needs_flags = put_jump_if(c, CC_NZ);
     t->flags_ready = offset_here(t);
   }
   put_swap_in(t);
   b->inner = offset_here(t);
   if (!b->is_short) return;
-  put_decrement16(c, in_context(BANK_HEAT + 2 * direct_block_number(t->e, b)));
+  const struct direct_memory *m = &t->e->code;
+  put_decrement16(c, (const uint8_t *)direct_heat(t->e, b) - m->executable + m->writable);
   t->hot = put_jump_if(c, CC_Z);
 }
 

@@ -91,15 +91,16 @@ static struct heddle_node *own_node(struct heddle_ram *ram, struct heddle_node *
   return *at = c;
 }
 
-void heddle_space_init(struct heddle_space *s, struct heddle_ram *ram) {
-  *s = (struct heddle_space){
-      .ram = ram, .root = new_node(ram), .version = next_number(ram), .code = next_number(ram), .lineage = next_number(ram)};
-}
-
 // Executable entries have changed.
 static void change_code(struct heddle_space *s) {
   s->code = next_number(s->ram);
   s->lineage = next_number(s->ram);
+}
+
+void heddle_space_init(struct heddle_space *s, struct heddle_ram *ram) {
+  *s = (struct heddle_space){
+      .ram = ram, .root = new_node(ram), .number = next_number(ram), .version = next_number(ram)};
+  change_code(s);
 }
 
 // An executable entry for the page was added.
@@ -135,6 +136,7 @@ static void clone(struct heddle_space *to, struct heddle_space *from) {
 
 void heddle_space_clone(struct heddle_space *to, struct heddle_space *from) {
   clone(to, from);
+  to->number = next_number(from->ram);
   to->lineage = next_number(from->ram);
 }
 
@@ -151,7 +153,7 @@ void heddle_space_clone_snapshot(struct heddle_space *to, struct heddle_space *f
 // unchanged until the copy is gone.
 void heddle_space_import(struct heddle_space *to, struct heddle_ram *ram, const struct heddle_space *from) {
   *to = (struct heddle_space){.ram = ram, .root = foreign_link(from->root), .resident = from->resident,
-                              .zeros = from->zeros, .peak = from->peak, .version = next_number(ram)};
+                              .zeros = from->zeros, .peak = from->peak, .number = next_number(ram), .version = next_number(ram)};
   change_code(to);
 }
 

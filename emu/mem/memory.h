@@ -111,6 +111,7 @@ struct heddle_foreign_code {
 
 struct heddle_space {
   struct heddle_ram *ram;
+  uint64_t number;    // another for each space but snapshots and what is restored from them
   struct heddle_node *root;
   uint64_t resident;  // number of entries
   uint64_t zeros;     // ... for the page of zeros
@@ -124,7 +125,7 @@ struct heddle_space {
   uint32_t *added;
   uint32_t nadded, added_room;
 };
-// Versions, codes and lineages grow and are unique among all spaces of one RAM.
+// Numbers, versions, codes and lineages grow and are unique among all spaces of one RAM.
 
 void *heddle_reserve(uint64_t bytes);
 void heddle_populate(void *at, uint64_t bytes);
