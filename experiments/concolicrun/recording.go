@@ -29,7 +29,6 @@ import (
 	"github.com/heddle-dmt/heddle/emu/memlog"
 	"github.com/heddle-dmt/heddle/guest/kernel"
 	"github.com/heddle-dmt/heddle/guest/linux"
-	"github.com/heddle-dmt/heddle/guest/mm"
 	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/recorder"
 	"github.com/heddle-dmt/heddle/recorder/event"
@@ -114,6 +113,7 @@ type Recording struct {
 	// nextReport is the number of instructions at which progress is reported next.
 	nextReport uint64
 	sizes      sizeTracker
+	mapped     []MappedFile
 	streamed   int                                // bytes of standard input that is no file
 	files      map[string]map[string]fileFunction // of files
 }
@@ -148,16 +148,6 @@ func (r *Recording) SharedInSnapshot() {}
 func (r *Recording) readCode(_, addr uint64, b []byte) int {
 	n, _ := r.task.Space().ReadAt(b, arch.Addr(addr))
 	return n
-}
-
-// constantRange returns the bounds of a file mapping around an address that is not
-// writable.
-func (r *Recording) constantRange(_, addr uint64) (low, high uint64) {
-	v, ok := r.task.Process().Space().Find(arch.Addr(addr))
-	if !ok || v.File == nil || v.Flags&mm.Shared != 0 || v.Prot&unix.PROT_WRITE != 0 {
-		return 0, 0
-	}
-	return uint64(v.Start), uint64(v.End)
 }
 
 // spaceNumber returns the number of a thread's address space.
@@ -427,6 +417,7 @@ func (r *Recording) Exit(on *recorder.Recorder, e *event.Exit) {
 func (r *Recording) addInput(e *event.Input) {
 	if e.Source == event.InputMap {
 		r.summarizeLibrary(r.spaceNumber(r.task), e.Name, uint64(e.Addr), e.Size, uint64(e.Offset))
+		r.followMap(e)
 		return
 	}
 	if e.Source == event.InputFile && e.Name != "" && e.Name == r.options.Stdin {

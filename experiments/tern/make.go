@@ -279,6 +279,7 @@ func (m *Schedule) computePreconditions(ctx context.Context, path string, s *per
 		x.Fit(keptConditions(kept, f.Input), o.Budget.Operations)
 	}
 	m.Pinned = x.Pinned()
+	mapped := m.mappedTerms(x.Pool, f.Recording.Mapped())
 	if err := m.stages.isOver(); err != nil {
 		if !endsEarly(err) {
 			return err
@@ -286,7 +287,7 @@ func (m *Schedule) computePreconditions(ctx context.Context, path string, s *per
 		return m.pinAll(&f.Config, o, err)
 	}
 	terms := m.dropOpaqueTerms(x, Terms(kept, f.Input))
-	return m.simplifyTerms(x, slices.Concat(terms, folderTerms(x.Pool, &f.Config)), &f.Config, o)
+	return m.simplifyTerms(x, slices.Concat(terms, mapped, folderTerms(x.Pool, &f.Config)), &f.Config, o)
 }
 
 // sliceConstraints returns the constraints that the schedule depends on.

@@ -1,0 +1,46 @@
+package tern_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/heddle-dmt/heddle/experiments/tern"
+	"github.com/heddle-dmt/heddle/internal/gcctest"
+)
+
+// The bytes of a file that a program maps are inputs: other data are admitted, but neither another digit that the
+// number of operations depends on nor another size. If they may be written through the mapping the content is fixed.
+func TestMappedFile(t *testing.T) {
+	bin := gcctest.File(t, "testdata/mapped.c", "-O1")
+	for _, mode := range []string{"private", "shared"} {
+		dir := t.TempDir()
+		m := memoize(t, config(dir, bin, writeText(t, dir, "recorded", "2abc"), mode), tern.Options{})
+		if fixed := len(m.Pinned) > 0; fixed != (mode == "shared") {
+			t.Errorf("%s: pinned %q", mode, m.Pinned)
+		}
+		for i, other := range []struct {
+			text     string
+			admitted bool
+		}{{"2abc", true}, {"2xyz", mode == "private"}, {"3abc", false}, {"2abcd", false}} {
+			c := config(dir, bin, writeText(t, dir, "recorde"+string(rune('1'+i)), other.text), mode)
+			c.Seed, c.Cores = uint64(i), 1+i%3
+			switch why := tern.Admits(&c, m.File); {
+			case (why == "") != other.admitted:
+				t.Errorf("%s %q: %q", mode, other.text, why)
+			case why == "":
+				follows(t, c, m)
+			}
+		}
+	}
+}
+
+// writeText writes a file and returns its path.
+func writeText(t *testing.T, dir, name, text string) string {
+	t.Helper()
+	path := filepath.Join(dir, name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
