@@ -5,6 +5,7 @@ import (
 
 	"github.com/heddle-dmt/heddle/analyses/blocktrace"
 	"github.com/heddle-dmt/heddle/emu/arch"
+	"github.com/heddle-dmt/heddle/guest/kernel"
 	"github.com/heddle-dmt/heddle/guest/mm"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
@@ -59,6 +60,26 @@ func (r *Recording) followMap(e *event.Input) {
 	r.addEvent(blocktrace.Event{
 		Kind: blocktrace.Input, Thread: r.task.ID(), Space: space, Addr: uint64(e.Addr), Size: n, Name: contentName(name), First: int(e.Offset),
 	})
+}
+
+// followAdvice records what madvise(2) does to the bytes of a mapping: most advice changes none; what drops pages gives
+// those of a file their first content, which is then no symbol, so that the file's content is fixed.
+func (r *Recording) followAdvice(t *kernel.Task, addr, size, advice uint64) {
+	switch advice {
+	case unix.MADV_NORMAL, unix.MADV_RANDOM, unix.MADV_SEQUENTIAL, unix.MADV_WILLNEED, unix.MADV_HUGEPAGE, unix.MADV_NOHUGEPAGE,
+		unix.MADV_MERGEABLE, unix.MADV_UNMERGEABLE, unix.MADV_DONTFORK, unix.MADV_DOFORK, unix.MADV_DONTDUMP, unix.MADV_DODUMP,
+		unix.MADV_COLD, unix.MADV_PAGEOUT, unix.MADV_POPULATE_READ, unix.MADV_POPULATE_WRITE:
+		return
+	}
+	r.overwriteMemory(t, addr, size)
+	v, ok := t.Process().Space().Find(arch.Addr(addr))
+	if !ok || v.File == nil {
+		return
+	}
+	path, _, _ := v.File.MapName()
+	if chosen, name := r.mappedInput(path); chosen {
+		r.mapped = append(r.mapped, MappedFile{Name: name, Size: uint64(v.Object.Size()), Whole: true})
+	}
 }
 
 // mappedInput reports whether a file that was mapped is chosen, and returns its name in symbols.

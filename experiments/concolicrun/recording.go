@@ -29,6 +29,7 @@ import (
 	"github.com/heddle-dmt/heddle/emu/memlog"
 	"github.com/heddle-dmt/heddle/guest/kernel"
 	"github.com/heddle-dmt/heddle/guest/linux"
+	"github.com/heddle-dmt/heddle/guest/vfs"
 	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/recorder"
 	"github.com/heddle-dmt/heddle/recorder/event"
@@ -42,6 +43,9 @@ type Options struct {
 	// Dir is the working folder. If it is given, files that arguments name get symbols with
 	// the arguments' names, and sizes of chosen files are symbols.
 	Dir string
+	// Folders are the numbers of the arguments that name folders; the files in these have symbols with names such as
+	// argv[2]/part/file.
+	Folders []int
 	// Stdin is the guest's name of standard input, if that is a regular file.
 	Stdin string
 	// Choose reports whether the bytes of an input become symbols. The headers of libraries
@@ -111,11 +115,12 @@ type Recording struct {
 	calls    map[arch.ThreadID]int
 	seq      uint64 // events of the run so far
 	// nextReport is the number of instructions at which progress is reported next.
-	nextReport uint64
-	sizes      sizeTracker
-	mapped     []MappedFile
-	streamed   int                                // bytes of standard input that is no file
-	files      map[string]map[string]fileFunction // of files
+	nextReport  uint64
+	sizes       sizeTracker
+	mapped      []MappedFile
+	firstFolder *vfs.Dentry                        // the working folder at the start
+	streamed    int                                // bytes of standard input that is no file
+	files       map[string]map[string]fileFunction // of files
 }
 
 // New makes a Recording for machine.WithRecordings. It must be closed.
@@ -187,6 +192,9 @@ func (r *Recording) overwriteMemory(t *kernel.Task, addr, n uint64) {
 func (r *Recording) Open(on *recorder.Recorder) {
 	r.inputs.Open(on)
 	r.start(on)
+	if tasks := on.Kernel().Tasks(); len(tasks) > 0 {
+		r.firstFolder = on.Kernel().Proc().Process(tasks[0].Process().PID()).Cwd()
+	}
 	for _, t := range on.Kernel().Tasks() {
 		if len(r.options.State) > 0 && t.Process().Space() != nil && (r.options.Follow == nil || r.options.Follow(t)) {
 			r.addState(t)
@@ -388,8 +396,10 @@ func (r *Recording) followMapping(t *kernel.Task, e *event.Syscall) {
 		if v, ok := t.Process().Space().Find(arch.Addr(e.Result)); ok {
 			r.overwriteMemory(t, e.Result, v.Len())
 		}
-	case unix.SYS_MUNMAP, unix.SYS_MADVISE:
+	case unix.SYS_MUNMAP:
 		r.overwriteMemory(t, a[0], a[1])
+	case unix.SYS_MADVISE:
+		r.followAdvice(t, a[0], a[1], a[2])
 	case unix.SYS_MREMAP:
 		size := min(a[1], a[2])
 		r.Executor.MovePages(space, a[0], e.Result, int(size))

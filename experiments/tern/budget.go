@@ -135,7 +135,7 @@ func (m *Schedule) pinAll(c *machine.Config, o *Options, cause error) error {
 		}
 		m.Pinned = append(m.Pinned, v)
 	}
-	set.Terms = append(sizeTerms(p, c), m.pinTerms(p, c, m.Pinned)...)
+	set.Terms = slices.Concat(sizeTerms(p, c), m.pinTerms(p, c, m.Pinned), m.folderTerms(p, c))
 	return m.keepTerms(set, o)
 }
 

@@ -82,6 +82,7 @@ type Schedule struct {
 	Slice  slice.Stats
 
 	contents map[string]string // SHA-256 of inputs, by their names
+	folders  []int             // numbers of the arguments that name folders of inputs
 	stages   *stages
 }
 
@@ -177,6 +178,11 @@ func makeSchedule(ctx context.Context, path string, o Options, stages *stages, o
 		return nil, err
 	}
 	defer done()
+	folders, err := inputFolders(c, path)
+	if err != nil {
+		return nil, err
+	}
+	m.folders = folders
 	m.splitInputs(c)
 	n, _, err := lengthOf(path)
 	switch {
@@ -218,6 +224,7 @@ func recordedConfig(path string) (c *machine.Config, done func(), err error) {
 // mount other folders of the host.
 func (m *Schedule) splitInputs(c *machine.Config) {
 	f := m.File
+	names := concolicrun.Options{Args: c.Args, Dir: c.Dir, Folders: m.folders}
 	own := ProgramFile(c)
 	var fixed []hybrid.Input
 	for _, in := range f.Inputs {
@@ -226,6 +233,9 @@ func (m *Schedule) splitInputs(c *machine.Config) {
 			if i > 0 && isFile(hostPath(c, a), in.Path) {
 				name = "argv[" + strconv.Itoa(i) + "]"
 			}
+		}
+		if guest := guestPath(c, in.Path); name == "" && names.FileName(guest) != guest {
+			name = names.FileName(guest)
 		}
 		switch {
 		case in.Path == "-":
@@ -287,7 +297,7 @@ func (m *Schedule) computePreconditions(ctx context.Context, path string, s *per
 		return m.pinAll(&f.Config, o, err)
 	}
 	terms := m.dropOpaqueTerms(x, Terms(kept, f.Input))
-	return m.simplifyTerms(x, slices.Concat(terms, mapped, folderTerms(x.Pool, &f.Config)), &f.Config, o)
+	return m.simplifyTerms(x, slices.Concat(terms, mapped, m.folderTerms(x.Pool, &f.Config)), &f.Config, o)
 }
 
 // sliceConstraints returns the constraints that the schedule depends on.

@@ -26,6 +26,7 @@ int main(int argc, char **argv) {
 	unsigned char *p = mmap(NULL, s.st_size, PROT_READ, shared ? MAP_SHARED : MAP_PRIVATE, fd, 0);
 	if (p == MAP_FAILED)
 		return 1;
+	madvise(p, s.st_size, MADV_SEQUENTIAL);
 	rounds = p[0] - '0';
 	int sum = 0;
 	for (int i = 1; i < s.st_size; i++)
