@@ -114,6 +114,9 @@ type Recording struct {
 	state    vex.State
 	calls    map[arch.ThreadID]int
 	seq      uint64 // events of the run so far
+	// replacing are the threads in execve(2), in which the kernel writes to the memory of the new program; until then the
+	// thread's memory is the old one, which it may share with the process that called vfork(2).
+	replacing map[arch.ThreadID]bool
 	// nextReport is the number of instructions at which progress is reported next.
 	nextReport  uint64
 	sizes       sizeTracker
@@ -125,7 +128,7 @@ type Recording struct {
 
 // New makes a Recording for machine.WithRecordings. It must be closed.
 func New(o Options) *Recording {
-	r := &Recording{options: o, log: memlog.NewBuffer(), spaces: map[*mem.Space]uint64{}, calls: map[arch.ThreadID]int{}}
+	r := &Recording{options: o, log: memlog.NewBuffer(), spaces: map[*mem.Space]uint64{}, calls: map[arch.ThreadID]int{}, replacing: map[arch.ThreadID]bool{}}
 	r.accesses = map[arch.ThreadID]*pendingAccesses{}
 	r.files, r.sizes = map[string]map[string]fileFunction{}, newSizeTracker()
 	r.Executor = concolic.New(r.readCode)
@@ -259,6 +262,7 @@ func (r *Recording) Begin(on *recorder.Recorder, t *kernel.Task) {
 	}
 	r.task, r.base = t, on.InQuantum()
 	r.drainLog(on.CPU())
+	delete(r.replacing, t.ID())
 	r.inputs.Begin(on, t)
 	r.counted, r.seq = uint32(on.CPU().CountedBranches()), on.At().Seq
 	ReadState(on.CPU(), &r.state)
@@ -352,7 +356,9 @@ func (r *Recording) drainLog(cpu emu.CPU) {
 			if len(r.inside) > 0 {
 				r.checkConflicts(id, concolic.Access{Addr: uint64(e.Addr), Size: int(e.Branches), Store: true})
 			}
-			r.overwriteMemory(r.task, uint64(e.Addr), uint64(e.Branches))
+			if !r.replacing[id] {
+				r.overwriteMemory(r.task, uint64(e.Addr), uint64(e.Branches))
+			}
 		}
 	}
 }
@@ -360,6 +366,9 @@ func (r *Recording) drainLog(cpu emu.CPU) {
 // Issue implements recorder.Recording.
 func (r *Recording) Issue(on *recorder.Recorder, t *kernel.Task, e *event.Syscall) {
 	if r.err == nil && !r.passes(on, t) {
+		if e.Number == unix.SYS_EXECVE || e.Number == unix.SYS_EXECVEAT {
+			r.replacing[t.ID()] = true
+		}
 		r.Executor.Syscall(t.ID())
 		r.addEvent(blocktrace.Event{Kind: blocktrace.Call, Thread: t.ID(), Space: r.spaceNumber(t), Number: e.Number, Args: e.Args})
 		r.inputs.Issue(on, t, e)

@@ -44,3 +44,19 @@ func writeText(t *testing.T, dir, name, text string) string {
 	}
 	return path
 }
+
+// The arguments of a program that the recorded one starts are written to that program's memory, and not to that of the
+// process that called vfork(2): its own arguments remain inputs.
+func TestChildrenOfVfork(t *testing.T) {
+	bin := gcctest.File(t, "testdata/child.c", "-O1")
+	c := config(t.TempDir(), bin, "banana")
+	m := memoize(t, c, tern.Options{})
+	c.Args = []string{bin, "papaya"}
+	follows(t, c, m)
+	for _, other := range []string{"orange", "a", "bananas"} {
+		c.Args = []string{bin, other}
+		if tern.Admits(&c, m.File) == "" {
+			t.Errorf("%q is admitted", other)
+		}
+	}
+}
