@@ -46,6 +46,12 @@ var errExact = errs.Define("memoized-schedule-for-one-input",
 	"The recorded run, repeated, does not follow a schedule that other inputs could follow: what it does depends on times or addresses.",
 	"Memoize the inputs that you need one by one; each run with a memoized input follows its schedule.")
 
+// errLevel is why the schedule of a run with AVX is for one input.
+var errLevel = errs.Define("memoized-level-for-one-input",
+	"inputs are not followed through the run of {program}: its processor is of level {level}, and preconditions know the instructions of x86-64-v2",
+	"The preconditions are computed by libVEX, without AVX: the schedule is then for the recorded input alone.",
+	"Use --cpu x86-64-v2 if the program runs with it, or memoize the inputs that you need one by one.")
+
 // Options choose how a schedule is made.
 type Options struct {
 	// Summaries are those of functions; nil: the C library's.
@@ -189,6 +195,8 @@ func makeSchedule(ctx context.Context, path string, o Options, stages *stages, o
 	case err != nil:
 	case !options.Portable:
 		err = m.pinAll(c, &o, errExact.New(f.Args[0]))
+	case concolicrun.CheckFollowed("", c) != nil:
+		err = m.pinAll(c, &o, errLevel.New(f.Args[0], c.CPU.String()))
 	case o.Budget.Instructions > 0 && n > o.Budget.Instructions:
 		err = m.pinAll(c, &o, concolicrun.ErrTooLong.New())
 	default:

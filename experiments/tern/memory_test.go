@@ -3,8 +3,10 @@ package tern_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/experiments/tern"
 	"github.com/heddle-dmt/heddle/internal/gcctest"
 )
@@ -58,5 +60,21 @@ func TestChildrenOfVfork(t *testing.T) {
 		if tern.Admits(&c, m.File) == "" {
 			t.Errorf("%q is admitted", other)
 		}
+	}
+}
+
+// Of a run with AVX, whose instructions libVEX does not know, a schedule is made for the recorded input.
+func TestLevelForOneInput(t *testing.T) {
+	bin, dir := gcctest.File(t, "testdata/mapped.c", "-O1"), t.TempDir()
+	c := config(dir, bin, writeText(t, dir, "recorded", "2abc"), "private")
+	c.CPU = arch.V3
+	m := memoize(t, c, tern.Options{})
+	if m.Cause == nil || !slices.Contains(m.Pinned, "file(argv[1])") {
+		t.Errorf("pinned %q because of %v", m.Pinned, m.Cause)
+	}
+	follows(t, c, m)
+	writeText(t, dir, "recorded", "2xyz")
+	if tern.Admits(&c, m.File) == "" {
+		t.Error("another content is admitted")
 	}
 }
