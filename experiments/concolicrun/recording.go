@@ -29,7 +29,7 @@ import (
 	"github.com/heddle-dmt/heddle/emu/memlog"
 	"github.com/heddle-dmt/heddle/guest/kernel"
 	"github.com/heddle-dmt/heddle/guest/linux"
-	"github.com/heddle-dmt/heddle/guest/mm"
+	"github.com/heddle-dmt/heddle/guest/vfs"
 	"github.com/heddle-dmt/heddle/internal/errs"
 	"github.com/heddle-dmt/heddle/recorder"
 	"github.com/heddle-dmt/heddle/recorder/event"
@@ -43,6 +43,9 @@ type Options struct {
 	// Dir is the working folder. If it is given, files that arguments name get symbols with
 	// the arguments' names, and sizes of chosen files are symbols.
 	Dir string
+	// Folders are the numbers of the arguments that name folders; the files in these have symbols with names such as
+	// argv[2]/part/file.
+	Folders []int
 	// Stdin is the guest's name of standard input, if that is a regular file.
 	Stdin string
 	// Choose reports whether the bytes of an input become symbols. The headers of libraries
@@ -111,16 +114,21 @@ type Recording struct {
 	state    vex.State
 	calls    map[arch.ThreadID]int
 	seq      uint64 // events of the run so far
+	// replacing are the threads in execve(2), in which the kernel writes to the memory of the new program; until then the
+	// thread's memory is the old one, which it may share with the process that called vfork(2).
+	replacing map[arch.ThreadID]bool
 	// nextReport is the number of instructions at which progress is reported next.
-	nextReport uint64
-	sizes      sizeTracker
-	streamed   int                                // bytes of standard input that is no file
-	files      map[string]map[string]fileFunction // of files
+	nextReport  uint64
+	sizes       sizeTracker
+	mapped      []MappedFile
+	firstFolder *vfs.Dentry                        // the working folder at the start
+	streamed    int                                // bytes of standard input that is no file
+	files       map[string]map[string]fileFunction // of files
 }
 
 // New makes a Recording for machine.WithRecordings. It must be closed.
 func New(o Options) *Recording {
-	r := &Recording{options: o, log: memlog.NewBuffer(), spaces: map[*mem.Space]uint64{}, calls: map[arch.ThreadID]int{}}
+	r := &Recording{options: o, log: memlog.NewBuffer(), spaces: map[*mem.Space]uint64{}, calls: map[arch.ThreadID]int{}, replacing: map[arch.ThreadID]bool{}}
 	r.accesses = map[arch.ThreadID]*pendingAccesses{}
 	r.files, r.sizes = map[string]map[string]fileFunction{}, newSizeTracker()
 	r.Executor = concolic.New(r.readCode)
@@ -148,16 +156,6 @@ func (r *Recording) SharedInSnapshot() {}
 func (r *Recording) readCode(_, addr uint64, b []byte) int {
 	n, _ := r.task.Space().ReadAt(b, arch.Addr(addr))
 	return n
-}
-
-// constantRange returns the bounds of a file mapping around an address that is not
-// writable.
-func (r *Recording) constantRange(_, addr uint64) (low, high uint64) {
-	v, ok := r.task.Process().Space().Find(arch.Addr(addr))
-	if !ok || v.File == nil || v.Flags&mm.Shared != 0 || v.Prot&unix.PROT_WRITE != 0 {
-		return 0, 0
-	}
-	return uint64(v.Start), uint64(v.End)
 }
 
 // spaceNumber returns the number of a thread's address space.
@@ -197,6 +195,9 @@ func (r *Recording) overwriteMemory(t *kernel.Task, addr, n uint64) {
 func (r *Recording) Open(on *recorder.Recorder) {
 	r.inputs.Open(on)
 	r.start(on)
+	if tasks := on.Kernel().Tasks(); len(tasks) > 0 {
+		r.firstFolder = on.Kernel().Proc().Process(tasks[0].Process().PID()).Cwd()
+	}
 	for _, t := range on.Kernel().Tasks() {
 		if len(r.options.State) > 0 && t.Process().Space() != nil && (r.options.Follow == nil || r.options.Follow(t)) {
 			r.addState(t)
@@ -261,6 +262,7 @@ func (r *Recording) Begin(on *recorder.Recorder, t *kernel.Task) {
 	}
 	r.task, r.base = t, on.InQuantum()
 	r.drainLog(on.CPU())
+	delete(r.replacing, t.ID())
 	r.inputs.Begin(on, t)
 	r.counted, r.seq = uint32(on.CPU().CountedBranches()), on.At().Seq
 	ReadState(on.CPU(), &r.state)
@@ -354,7 +356,9 @@ func (r *Recording) drainLog(cpu emu.CPU) {
 			if len(r.inside) > 0 {
 				r.checkConflicts(id, concolic.Access{Addr: uint64(e.Addr), Size: int(e.Branches), Store: true})
 			}
-			r.overwriteMemory(r.task, uint64(e.Addr), uint64(e.Branches))
+			if !r.replacing[id] {
+				r.overwriteMemory(r.task, uint64(e.Addr), uint64(e.Branches))
+			}
 		}
 	}
 }
@@ -362,6 +366,9 @@ func (r *Recording) drainLog(cpu emu.CPU) {
 // Issue implements recorder.Recording.
 func (r *Recording) Issue(on *recorder.Recorder, t *kernel.Task, e *event.Syscall) {
 	if r.err == nil && !r.passes(on, t) {
+		if e.Number == unix.SYS_EXECVE || e.Number == unix.SYS_EXECVEAT {
+			r.replacing[t.ID()] = true
+		}
 		r.Executor.Syscall(t.ID())
 		r.addEvent(blocktrace.Event{Kind: blocktrace.Call, Thread: t.ID(), Space: r.spaceNumber(t), Number: e.Number, Args: e.Args})
 		r.inputs.Issue(on, t, e)
@@ -398,8 +405,10 @@ func (r *Recording) followMapping(t *kernel.Task, e *event.Syscall) {
 		if v, ok := t.Process().Space().Find(arch.Addr(e.Result)); ok {
 			r.overwriteMemory(t, e.Result, v.Len())
 		}
-	case unix.SYS_MUNMAP, unix.SYS_MADVISE:
+	case unix.SYS_MUNMAP:
 		r.overwriteMemory(t, a[0], a[1])
+	case unix.SYS_MADVISE:
+		r.followAdvice(t, a[0], a[1], a[2])
 	case unix.SYS_MREMAP:
 		size := min(a[1], a[2])
 		r.Executor.MovePages(space, a[0], e.Result, int(size))
@@ -427,6 +436,7 @@ func (r *Recording) Exit(on *recorder.Recorder, e *event.Exit) {
 func (r *Recording) addInput(e *event.Input) {
 	if e.Source == event.InputMap {
 		r.summarizeLibrary(r.spaceNumber(r.task), e.Name, uint64(e.Addr), e.Size, uint64(e.Offset))
+		r.followMap(e)
 		return
 	}
 	if e.Source == event.InputFile && e.Name != "" && e.Name == r.options.Stdin {

@@ -1,6 +1,7 @@
 package concolicrun
 
 import (
+	"encoding/binary"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -44,11 +45,21 @@ func newSizeTracker() sizeTracker {
 	return sizeTracker{pending: map[arch.ThreadID]*sizeCall{}, offsets: map[string]fileOffset{}}
 }
 
-// FileName returns the name of a file in symbols: the argument that names it, if one does.
+// FileName returns the name of a file in symbols: the argument that names it or its folder, if one does.
 func (o *Options) FileName(name string) string {
 	for i, a := range o.Args {
 		if i > 0 && o.Dir != "" && (a == name || filepath.Join(o.Dir, a) == name) {
 			return fmt.Sprintf("argv[%d]", i)
+		}
+	}
+	for _, i := range o.Folders {
+		folder := o.Args[i]
+		if !filepath.IsAbs(folder) {
+			folder = filepath.Join(o.Dir, folder)
+		}
+		rest, ok := strings.CutPrefix(name, filepath.Clean(folder)+"/")
+		if ok && !strings.ContainsAny(rest, "[]()") && filepath.Clean(rest) == rest {
+			return fmt.Sprintf("argv[%d]/%s", i, rest)
 		}
 	}
 	return name
@@ -106,12 +117,29 @@ func (r *Recording) chosenPath(on *recorder.Recorder, t *kernel.Task, fd int32, 
 		return r.chosenFile(on, t, fd)
 	}
 	if !filepath.IsAbs(name) {
-		name = filepath.Join(r.options.Dir, name)
+		name = filepath.Join(r.folderOf(on, t, fd), name)
 	}
-	if r.options.Dir == "" || fd != unix.AT_FDCWD || !r.options.Choose(&event.Input{Source: event.InputFile, Name: name}) {
+	if r.options.Dir == "" || !r.options.Choose(&event.Input{Source: event.InputFile, Name: name}) {
 		return nil
 	}
 	return &sizeCall{name: r.options.FileName(name)}
+}
+
+// folderOf returns the folder in which a relative path begins that a system call has with a descriptor.
+func (r *Recording) folderOf(on *recorder.Recorder, t *kernel.Task, fd int32) string {
+	p := on.Kernel().Proc().Process(t.Process().PID())
+	if fd != unix.AT_FDCWD {
+		f, _ := p.File(fd)
+		if f == nil {
+			return "/"
+		}
+		name, _, _ := f.MapName()
+		return name
+	}
+	if d := p.Cwd(); d != nil && d != r.firstFolder {
+		return d.Path()
+	}
+	return r.options.Dir
 }
 
 // endSizeCall makes the results of a system call that depend on a file's size expressions.
@@ -123,11 +151,11 @@ func (r *Recording) endSizeCall(t *kernel.Task, e *event.Syscall) {
 	}
 	switch e.Number {
 	case unix.SYS_FSTAT, unix.SYS_STAT, unix.SYS_LSTAT:
-		r.setStatSize(t, a.name, e.Args[1]+linux.StatSize)
+		r.setStatSize(t, a.name, e.Args[1], linux.StatMode, linux.StatSize)
 	case unix.SYS_NEWFSTATAT:
-		r.setStatSize(t, a.name, e.Args[2]+linux.StatSize)
+		r.setStatSize(t, a.name, e.Args[2], linux.StatMode, linux.StatSize)
 	case unix.SYS_STATX:
-		r.setStatSize(t, a.name, e.Args[4]+linux.StatxSize)
+		r.setStatSize(t, a.name, e.Args[4], linux.StatxMode, linux.StatxSize)
 	case unix.SYS_LSEEK:
 		r.followSeek(t, a, e)
 	case unix.SYS_READ, unix.SYS_PREAD64:
@@ -140,16 +168,24 @@ func (r *Recording) endSizeCall(t *kernel.Task, e *event.Syscall) {
 	}
 }
 
-// setStatSize makes the size that the kernel has written a symbol.
-func (r *Recording) setStatSize(t *kernel.Task, name string, at uint64) {
+// setStatSize makes the size that the kernel has written a symbol, if it is that of a regular file. Mode and size are
+// offsets in the struct.
+func (r *Recording) setStatSize(t *kernel.Task, name string, structure, modeAt, sizeAt uint64) {
+	var mode [2]byte
 	var b [8]byte
-	if n, _ := t.Space().ReadAt(b[:], arch.Addr(at)); n < len(b) {
+	at := structure + sizeAt
+	for _, part := range []struct {
+		to []byte
+		at uint64
+	}{{mode[:], structure + modeAt}, {b[:], at}} {
+		if n, _ := t.Space().ReadAt(part.to, arch.Addr(part.at)); n < len(part.to) {
+			return
+		}
+	}
+	if binary.LittleEndian.Uint16(mode[:])&unix.S_IFMT != unix.S_IFREG {
 		return
 	}
-	size := uint64(0)
-	for i, x := range b {
-		size |= uint64(x) << (8 * i)
-	}
+	size := binary.LittleEndian.Uint64(b[:])
 	r.Executor.SetMemory(r.spaceNumber(t), at, r.sizeSymbol(name, size))
 	r.addEvent(blocktrace.Event{Kind: blocktrace.Input, Thread: t.ID(), Space: r.spaceNumber(t), Addr: at, Size: 8, Name: sizeName(name)})
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -134,8 +135,24 @@ func (m *Schedule) pinAll(c *machine.Config, o *Options, cause error) error {
 		}
 		m.Pinned = append(m.Pinned, v)
 	}
-	set.Terms = append(sizeTerms(p, c), m.pinTerms(p, c, m.Pinned)...)
+	set.Terms = slices.Concat(sizeTerms(p, c), m.pinTerms(p, c, m.Pinned), m.folderTerms(p, c))
 	return m.keepTerms(set, o)
+}
+
+// mappedTerms returns terms that fix the sizes of files that the run mapped, and pins those whose bytes are not followed.
+func (m *Schedule) mappedTerms(p *symbolic.Pool, files []concolicrun.MappedFile) []*symbolic.Expr {
+	var terms []*symbolic.Expr
+	for _, f := range files {
+		name := "file(" + f.Name + ")"
+		if f.Name == "stdin" {
+			name = f.Name
+		}
+		if f.Whole && !slices.Contains(m.Pinned, name) {
+			m.Pinned = append(m.Pinned, name)
+		}
+		terms = append(terms, p.Eq(p.Symbol("size("+f.Name+")", 64), p.Word(f.Size, 64)))
+	}
+	return terms
 }
 
 // sizeTerms returns terms that fix the sizes of the files that arguments name: a run may ask for the size of a file

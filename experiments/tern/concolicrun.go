@@ -70,7 +70,8 @@ func RunConcolic(ctx context.Context, path string, s *peregrine.Schedule, o Opti
 		if f.Input.Image, err = programImage(c, path); err != nil {
 			return concolicrun.Options{}, err
 		}
-		return o.replayOptions(c, newStages(ctx, &o)), nil
+		folders, err := inputFolders(c, path)
+		return o.replayOptions(c, folders, newStages(ctx, &o)), err
 	})
 	switch {
 	case ctx.Err() != nil:
@@ -87,9 +88,9 @@ func RunConcolic(ctx context.Context, path string, s *peregrine.Schedule, o Opti
 }
 
 // replayOptions returns the options for repeating a run.
-func (o *Options) replayOptions(c *machine.Config, s *stages) concolicrun.Options {
+func (o *Options) replayOptions(c *machine.Config, folders []int, s *stages) concolicrun.Options {
 	f := concolicrun.Options{
-		Dir: c.Dir, Summaries: o.Summaries, Path: true,
+		Dir: c.Dir, Folders: folders, Summaries: o.Summaries, Path: true,
 		MaxTerms: o.Budget.Terms, MaxInstructions: o.Budget.Instructions, Progress: s.followed,
 	}
 	if f.Summaries == nil {

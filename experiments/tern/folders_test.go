@@ -3,6 +3,7 @@ package tern_test
 import (
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -12,10 +13,55 @@ import (
 	"github.com/heddle-dmt/heddle/internal/machine"
 )
 
-// The contents of a folder are no input, so an argument that names one is fixed: with
-// another folder, or none, the program opens other files. The seed, which the program then
-// does not use, may have any value.
-func TestFolderIsNoInput(t *testing.T) {
+// The files of a folder that an argument names are inputs, by their names: other bytes are admitted where they decide
+// nothing, or the sum of the digits is the same, and neither another sum, nor another side of a size, nor other names.
+func TestFilesOfFolder(t *testing.T) {
+	bin := gcctest.File(t, "testdata/folder.c", "-O1")
+	run := func(first, second, name string) machine.Config {
+		dir := t.TempDir()
+		if err := os.MkdirAll(filepath.Join(dir, "tree", "part"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		writeText(t, dir, "tree/a", first)
+		writeText(t, dir, "tree/part/"+name, second)
+		c := config(dir, bin, "/inputs/tree")
+		c.Mounts = []machine.Mount{{Host: dir, Guest: "/inputs"}}
+		return c
+	}
+	m := memoize(t, run("1abc", "2defg", "b"), tern.Options{})
+	if len(m.Pinned) > 0 {
+		t.Errorf("pinned %q", m.Pinned)
+	}
+	for i, other := range []struct {
+		first, second, name string
+		admitted            bool
+	}{
+		{"1xyz", "2defg", "b", true},
+		{"1abc", "2tuvwx", "b", true},
+		{"1xyzxyz", "2zyxzyx", "b", true},
+		{"2abc", "1defg", "b", true},
+		{"1abc", "3defg", "b", false},
+		{"1abc", "2defgdefgdefgdefgdefgdefg", "b", false},
+		{"1abc", "2defg", "c", false},
+	} {
+		c := run(other.first, other.second, other.name)
+		c.Seed, c.Cores = uint64(i), 1+i%3
+		switch why := tern.Admits(&c, m.File); {
+		case (why == "") != other.admitted:
+			t.Errorf("%+v: %q", other, why)
+		case why == "":
+			result, out := enforced(t, c, m)
+			native, err := exec.Command(bin, filepath.Join(c.Mounts[0].Host, "tree")).Output()
+			if !result.Schedule.Followed || err != nil || out != string(native) {
+				t.Errorf("%+v: %s; %q, natively %q: %v", other, result.Schedule.Reason, out, native, err)
+			}
+		}
+	}
+}
+
+// An argument that names a folder is fixed: with another folder, or none, the program opens other files. The seed,
+// which the program then does not use, may have any value.
+func TestFolderIsFixed(t *testing.T) {
 	dir, vacant := folder(t), t.TempDir()
 	c := config(t.TempDir(), built(t, "scanner"), "-p", "2", "-s", "1", "-w", "thread", "-d", dir)
 	c.Mounts = append(c.Mounts, machine.Mount{Host: dir, Guest: dir}, machine.Mount{Host: vacant, Guest: vacant})

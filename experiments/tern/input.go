@@ -1,9 +1,9 @@
 package tern
 
 import (
+	"bytes"
 	"io"
 	"os"
-	"strconv"
 	"strings"
 
 	"github.com/heddle-dmt/heddle/analyses/preconditions"
@@ -18,7 +18,7 @@ type Input struct {
 	open   map[string]*fileContent
 }
 
-// fileContent is a file that is read piece by piece, on demand.
+// fileContent is a file that is read piece by piece, on demand, or the names in a folder, which have no file.
 type fileContent struct {
 	file  *os.File
 	size  int64
@@ -65,14 +65,15 @@ func (in *Input) findContent(name string) *fileContent {
 		file, _ := in.config.Stdin.(*os.File)
 		return newFileContent(file, false)
 	}
-	if n, ok := strings.CutPrefix(name, "argv["); ok {
-		i, err := strconv.Atoi(strings.TrimSuffix(n, "]"))
-		if err != nil || i >= len(in.config.Args) {
+	host := hostPathOf(in.config, name)
+	if strings.HasSuffix(name, "/") {
+		list, err := listFolder(host)
+		if err != nil {
 			return nil
 		}
-		name = hostPath(in.config, in.config.Args[i])
+		return &fileContent{size: int64(len(list)), bytes: list}
 	}
-	file, err := os.Open(name)
+	file, err := os.Open(host)
 	if err != nil {
 		return nil
 	}
@@ -98,6 +99,9 @@ func (c *fileContent) Size() int64 { return c.size }
 
 // ReadAt implements preconditions.Content.
 func (c *fileContent) ReadAt(p []byte, at int64) (int, error) {
+	if c.file == nil {
+		return bytes.NewReader(c.bytes).ReadAt(p, at)
+	}
 	if c.piece != at/pieceBytes {
 		c.bytes = make([]byte, pieceBytes)
 		n, err := c.file.ReadAt(c.bytes, at/pieceBytes*pieceBytes)

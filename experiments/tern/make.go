@@ -46,6 +46,12 @@ var errExact = errs.Define("memoized-schedule-for-one-input",
 	"The recorded run, repeated, does not follow a schedule that other inputs could follow: what it does depends on times or addresses.",
 	"Memoize the inputs that you need one by one; each run with a memoized input follows its schedule.")
 
+// errLevel is why the schedule of a run with AVX is for one input.
+var errLevel = errs.Define("memoized-level-for-one-input",
+	"inputs are not followed through the run of {program}: its processor is of level {level}, and preconditions know the instructions of x86-64-v2",
+	"The preconditions are computed by libVEX, without AVX: the schedule is then for the recorded input alone.",
+	"Use --cpu x86-64-v2 if the program runs with it, or memoize the inputs that you need one by one.")
+
 // Options choose how a schedule is made.
 type Options struct {
 	// Summaries are those of functions; nil: the C library's.
@@ -82,6 +88,7 @@ type Schedule struct {
 	Slice  slice.Stats
 
 	contents map[string]string // SHA-256 of inputs, by their names
+	folders  []int             // numbers of the arguments that name folders of inputs
 	stages   *stages
 }
 
@@ -177,12 +184,19 @@ func makeSchedule(ctx context.Context, path string, o Options, stages *stages, o
 		return nil, err
 	}
 	defer done()
+	folders, err := inputFolders(c, path)
+	if err != nil {
+		return nil, err
+	}
+	m.folders = folders
 	m.splitInputs(c)
 	n, _, err := lengthOf(path)
 	switch {
 	case err != nil:
 	case !options.Portable:
 		err = m.pinAll(c, &o, errExact.New(f.Args[0]))
+	case concolicrun.CheckFollowed("", c) != nil:
+		err = m.pinAll(c, &o, errLevel.New(f.Args[0], c.CPU.String()))
 	case o.Budget.Instructions > 0 && n > o.Budget.Instructions:
 		err = m.pinAll(c, &o, concolicrun.ErrTooLong.New())
 	default:
@@ -218,6 +232,7 @@ func recordedConfig(path string) (c *machine.Config, done func(), err error) {
 // mount other folders of the host.
 func (m *Schedule) splitInputs(c *machine.Config) {
 	f := m.File
+	names := concolicrun.Options{Args: c.Args, Dir: c.Dir, Folders: m.folders}
 	own := ProgramFile(c)
 	var fixed []hybrid.Input
 	for _, in := range f.Inputs {
@@ -226,6 +241,9 @@ func (m *Schedule) splitInputs(c *machine.Config) {
 			if i > 0 && isFile(hostPath(c, a), in.Path) {
 				name = "argv[" + strconv.Itoa(i) + "]"
 			}
+		}
+		if guest := guestPath(c, in.Path); name == "" && names.FileName(guest) != guest {
+			name = names.FileName(guest)
 		}
 		switch {
 		case in.Path == "-":
@@ -279,6 +297,7 @@ func (m *Schedule) computePreconditions(ctx context.Context, path string, s *per
 		x.Fit(keptConditions(kept, f.Input), o.Budget.Operations)
 	}
 	m.Pinned = x.Pinned()
+	mapped := m.mappedTerms(x.Pool, f.Recording.Mapped())
 	if err := m.stages.isOver(); err != nil {
 		if !endsEarly(err) {
 			return err
@@ -286,7 +305,7 @@ func (m *Schedule) computePreconditions(ctx context.Context, path string, s *per
 		return m.pinAll(&f.Config, o, err)
 	}
 	terms := m.dropOpaqueTerms(x, Terms(kept, f.Input))
-	return m.simplifyTerms(x, slices.Concat(terms, folderTerms(x.Pool, &f.Config)), &f.Config, o)
+	return m.simplifyTerms(x, slices.Concat(terms, mapped, m.folderTerms(x.Pool, &f.Config)), &f.Config, o)
 }
 
 // sliceConstraints returns the constraints that the schedule depends on.

@@ -24,6 +24,8 @@ const (
 	SizeofTimespec = 16
 	SizeofStat     = 144
 	StatSize       = 48 // st_size of struct stat, stat(2)
+	StatMode       = 24 // st_mode of struct stat
+	StatxMode      = 28 // stx_mode of struct statx
 	StatxSize      = 40 // stx_size of struct statx, statx(2)
 	SizeofIovec    = 16 // a base and a length, 8 bytes each
 	SizeofMsghdr   = 56
