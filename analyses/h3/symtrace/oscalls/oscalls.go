@@ -56,7 +56,7 @@ var Arguments = map[uint64]int{
 	unix.SYS_POLL: 3, unix.SYS_PPOLL: 3, unix.SYS_SELECT: 5, unix.SYS_PSELECT6: 5, unix.SYS_KILL: 2, unix.SYS_TGKILL: 3, unix.SYS_RT_SIGTIMEDWAIT: 3,
 }
 
-// Result returns the result of a call with its arguments; false: it is none of this package.
+// Result returns the result of a call with its arguments; false: this package does not have the call.
 func (t *Thread) Result(number uint64, args *[6]uint64) (result uint64, is bool, err error) {
 	switch number {
 	case unix.SYS_SCHED_YIELD, unix.SYS_NANOSLEEP, unix.SYS_CLOCK_NANOSLEEP, unix.SYS_MUNMAP, unix.SYS_MPROTECT,
