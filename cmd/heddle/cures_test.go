@@ -48,6 +48,7 @@ var printers = map[string][]string{
 	"litmus-too-large":                      {"litmus"},
 	"loader-needs-level-3":                  programs,
 	"memoize-without-cache":                 {"run"},
+	"memoized-level-for-one-input":          {"run"},
 	"mount-guest-path":                      programs,
 	"mount-kind":                            programs,
 	"mount-over-own":                        programs,
