@@ -79,7 +79,7 @@ func TestEscapes(t *testing.T) {
 		{"--quiet", "--mount", readOnly + ":/ro"},
 		{"--quiet", "--mount", readOnly + ":/ro", "--mount", inside + ":/elsewhere"},
 	} {
-		o := run(t, inside, flags, program, outside, fmt.Sprint(port))
+		o := run(t, inside, flags, program, "folder:"+outside, fmt.Sprint(port)) // a plain name would show the folder to it
 		if o.status != 0 || o.stderr != "" {
 			t.Fatalf("heddle %q: %v", flags, o)
 		}

@@ -2,7 +2,7 @@
 // and at other things that are not the guest's, and prints the results. It
 // runs in a folder that the test has filled with traps.
 //
-// usage: escape SECRET-FOLDER PORT
+// usage: escape folder:SECRET-FOLDER PORT
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -184,7 +184,7 @@ static void changes(void) {
 
 int main(int argc, char **argv) {
 	if (argc != 3) return 2;
-	snprintf(secret, sizeof secret, "%s", argv[1]);
+	snprintf(secret, sizeof secret, "%s", argv[1] + sizeof "folder:" - 1);
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	paths();
 	links("host");
