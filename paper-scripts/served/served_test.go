@@ -118,7 +118,16 @@ func TestAdmittedBy(t *testing.T) {
 		Patterns:  []windows.Pattern{{only('G'), only('a', 'b')}},
 		Registers: 7,
 		Pointers:  []windows.Pointer{{Process: 5, At: 0x1ffc, By: windows.Fixed, Value: 0x70000, Not: []uint64{0}}},
-		Hidden:    []windows.HiddenState{{Process: 5, At: 0x70000, By: 0, Pattern: windows.Pattern{only(1), only(200, 201)}}},
+		Hidden:    []windows.HiddenState{{Process: 5, At: 0x70000, By: 0, Pattern: windows.Pattern{only(1), only(200, 201), only(3, 250)}}},
+		Joint: &windows.Joint{
+			Bytes: []windows.StateByte{{Process: 5, At: 0x70001, By: 0}, {Process: 5, At: 0x70002, By: 0}},
+			Refuses: func(v []byte) []int { // a counter is less than the next
+				if v[0] < v[1] {
+					return nil
+				}
+				return []int{0, 1}
+			},
+		},
 	}
 	s := windows.NewStore()
 	s.Add(0, windows.Schedule{Exact: 1, Precondition: p})
