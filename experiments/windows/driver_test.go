@@ -241,24 +241,15 @@ memcached -u nobody -l 127.0.0.1 -t 4 -c 2000 &
 server=$!
 sleep 0.1
 perl /tmp/load.pl COUNT
-kill $server
-wait $server
-echo server $?
-`
+` + endServer
 
 // largeScript sets a value of many bytes in redis.
 const largeScript = `
-redis-server --dir /tmp --save '' --logfile /tmp/log &
-server=$!
-sleep 0.1
-head -c COUNT /dev/zero | tr '\0' x > /tmp/big
+` + startRedis + `head -c COUNT /dev/zero | tr '\0' x > /tmp/big
 redis-cli -x set big < /tmp/big
 redis-cli strlen big
 redis-cli --raw get big | cmp -n COUNT - /tmp/big && echo same
-kill $server
-wait $server
-echo server $?
-`
+` + endServer
 
 // TestLargeLoads has 1,000 connections at once, and a request of 10 MB, in the large size of 100 MB.
 func TestLargeLoads(t *testing.T) {

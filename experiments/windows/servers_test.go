@@ -37,6 +37,18 @@ var otherServers = []server{
 	{"lighttpd", "/usr/sbin/lighttpd", lighttpdScript, "Complete requests:      160\nFailed requests:        0\nserver 0\n", fullWindows},
 }
 
+// startRedis starts redis-server in the scripts of its clients, and endServer ends a server that these have started.
+const (
+	startRedis = `redis-server --dir /tmp --save '' --logfile /tmp/log &
+server=$!
+sleep 0.1
+`
+	endServer = `kill $server
+wait $server
+echo server $?
+`
+)
+
 const redisScript = `
 cat > /tmp/load.pl << 'END'
 use IO::Socket::INET;
@@ -54,14 +66,8 @@ for my $r (1 .. $ARGV[0]) {
 }
 print "right $right\n";
 END
-redis-server --dir /tmp --save '' --logfile /tmp/log &
-server=$!
-sleep 0.1
-perl /tmp/load.pl ROUNDS
-kill $server
-wait $server
-echo server $?
-`
+` + startRedis + `perl /tmp/load.pl ROUNDS
+` + endServer
 
 const lighttpdScript = `
 mkdir /tmp/web
@@ -104,10 +110,7 @@ memcached -u nobody -l 127.0.0.1 -t 4 &
 server=$!
 sleep 0.1
 perl /tmp/load.pl ROUNDS
-kill $server
-wait $server
-echo server $?
-`
+` + endServer
 
 const apacheScript = `
 mkdir /tmp/web
@@ -241,10 +244,7 @@ memcached -u nobody -l 127.0.0.1 -p 18211 -t 4 OPTIONS &
 server=$!
 sleep 0.5
 perl FOLDER/load.pl ROUNDS KNOWN
-kill $server
-wait $server
-echo server $?
-`
+` + endServer
 
 // freshRun runs freshScript in windows, and demands the output that it has natively.
 func freshRun(t *testing.T, rules windows.Rules, options string, rounds, known int, preconditions bool, store *schedwindows.Store, at int) *windows.Report {
@@ -491,14 +491,8 @@ for my $r (1 .. $ARGV[0]) {
 }
 print "right $right\n";
 END
-redis-server --dir /tmp --save '' --logfile /tmp/log &
-server=$!
-sleep 0.1
-perl /tmp/load.pl ROUNDS
-kill $server
-wait $server
-echo server $?
-`
+` + startRedis + `perl /tmp/load.pl ROUNDS
+` + endServer
 
 // TestPreconditionsOfOtherServers: windows of lighttpd and redis are admitted and follow the schedules to right replies, although
 // both have counters that each request changes.

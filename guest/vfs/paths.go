@@ -36,11 +36,14 @@ var basePaths = []string{
 }
 
 // NamedPaths lists the files and folders of the host that a program's arguments name and that the guest sees for that reason:
-// those with a slash that exist, also behind the first "=" of an argument (if=/data/in, --input=/data/in). Relative ones are
+// those with a slash that exist and are not visible otherwise, also behind the first "=" of an argument (if=/data/in, --input=/data/in). Relative ones are
 // taken from dir. A folder that is or holds one that the guest has otherwise, such as /, /etc, /tmp, home or dir, is left out: it
 // shows no more than without an argument.
 func NamedPaths(args []string, dir, home string) []string {
-	paths := []string{}
+	paths, known := []string{}, map[string]bool{}
+	isVisible := func(name string) bool {
+		return isWithin(name, dir) || slices.ContainsFunc(basePaths, func(base string) bool { return isWithin(name, base) })
+	}
 	for _, arg := range args {
 		_, value, _ := strings.Cut(arg, "=")
 		for _, name := range []string{arg, value} {
@@ -51,7 +54,11 @@ func NamedPaths(args []string, dir, home string) []string {
 				name = filepath.Join(dir, name)
 			}
 			name = filepath.Clean(name)
-			if _, err := os.Stat(name); err == nil && !slices.Contains(paths, name) && !holdsGuestFolder(name, dir, home) {
+			if known[name] || isVisible(name) || holdsGuestFolder(name, dir, home) {
+				continue
+			}
+			known[name] = true
+			if _, err := os.Stat(name); err == nil {
 				paths = append(paths, name)
 			}
 		}

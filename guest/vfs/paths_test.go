@@ -119,7 +119,7 @@ func TestNamedPaths(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"if=" + base + "/in", "/", "/etc", "/tmp", "/proc/self", filepath.Dir(work), work, "in", relative, base + "/none", "s/a/b/"}
+	args := []string{"if=" + base + "/in", "/", "/etc", "/tmp", "/proc/self", filepath.Dir(work), work, "in", relative, relative, "/usr/bin/env", base + "/none", "s/a/b/"}
 	paths := NamedPaths(args, work, "/home/somebody")
 	if want := []string{base + "/in", base + "/data"}; !slices.Equal(paths, want) {
 		t.Fatalf("the arguments name %q, not %q", paths, want)

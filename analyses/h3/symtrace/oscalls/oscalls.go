@@ -34,7 +34,6 @@ const (
 	stackBytes  = 24 // of the kernel's stack_t
 	flagsAt     = 8  // of ss_flags
 	ssDisable   = 2
-	prSetName   = 15
 	affinitySet = 8 // bytes that sched_getaffinity returns
 )
 
@@ -67,7 +66,7 @@ func (t *Thread) Result(number uint64, args *[6]uint64) (result uint64, is bool,
 	case unix.SYS_GETTID:
 		return t.ID, true, nil
 	case unix.SYS_PRCTL:
-		if args[0] != prSetName {
+		if args[0] != unix.PR_SET_NAME {
 			return 0, true, errPrctl
 		}
 		return 0, true, nil
