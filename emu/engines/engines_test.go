@@ -17,8 +17,12 @@ func TestResolve(t *testing.T) {
 		level arch.Level
 		want  string
 	}{
-		{"", arch.V2, best}, {Auto, arch.V2, best}, {Auto, arch.V3, Direct}, {"", arch.V3, Direct},
-		{Unicorn, arch.V3, Unicorn}, {Direct, arch.V2, Direct},
+		{"", arch.V2, best},
+		{Auto, arch.V2, best},
+		{Auto, arch.V3, Direct},
+		{"", arch.V3, Direct},
+		{Unicorn, arch.V3, Unicorn},
+		{Direct, arch.V2, Direct},
 	} {
 		if got := Resolve(c.name, c.level); got != c.want {
 			t.Errorf("%q on %v is %s, want %s", c.name, c.level, got, c.want)

@@ -42,11 +42,16 @@ func TestApproximations(t *testing.T) {
 	}
 	const infinite, sign, nan = 0x7f800000, 0x80000000, 0x7fc00001
 	for _, c := range []struct{ x, reciprocal, root uint32 }{
-		{0, infinite, infinite}, {sign, sign | infinite, sign | infinite},
-		{1, infinite, infinite}, {sign | 1, sign | infinite, sign | infinite},
-		{infinite, 0, 0}, {sign | infinite, sign, 0xffc00000},
-		{nan, nan, nan}, {0x7f800001, nan, nan},
-		{0x7f000001, 0, ReciprocalRoot(0x7f000001)}, {0xbf800000, 0xbf800000, 0xffc00000},
+		{0, infinite, infinite},
+		{sign, sign | infinite, sign | infinite},
+		{1, infinite, infinite},
+		{sign | 1, sign | infinite, sign | infinite},
+		{infinite, 0, 0},
+		{sign | infinite, sign, 0xffc00000},
+		{nan, nan, nan},
+		{0x7f800001, nan, nan},
+		{0x7f000001, 0, ReciprocalRoot(0x7f000001)},
+		{0xbf800000, 0xbf800000, 0xffc00000},
 	} {
 		if r, s := Reciprocal(c.x), ReciprocalRoot(c.x); r != c.reciprocal || s != c.root {
 			t.Errorf("%#x: %#x and %#x, want %#x and %#x", c.x, r, s, c.reciprocal, c.root)

@@ -204,8 +204,16 @@ void _start(void) {}`
 		level arch.Level
 		want  string
 	}{
-		{0, arch.V2, ""}, {1, arch.V2, ""}, {2, arch.V2, ""}, {3, arch.V2, ""}, {4, arch.V2, v3}, {7, arch.V2, v3},
-		{8, arch.V2, v4}, {15, arch.V2, v4}, {7, arch.V3, ""}, {15, arch.V3, v4},
+		{0, arch.V2, ""},
+		{1, arch.V2, ""},
+		{2, arch.V2, ""},
+		{3, arch.V2, ""},
+		{4, arch.V2, v3},
+		{7, arch.V2, v3},
+		{8, arch.V2, v4},
+		{15, arch.V2, v4},
+		{7, arch.V3, ""},
+		{15, arch.V3, v4},
 	} {
 		data := readFile(t, gcctest.C(t, fmt.Sprintf(note, c.bits), "-nostdlib", "-static", "-fcf-protection=none"))
 		_, err := loadBytesWith(t, data, nil, Options{Level: c.level})
