@@ -66,7 +66,7 @@ deadlocked or reached --max-instructions, 123 when it reached --time-limit, and 
 when heddle itself failed.
 
 By default the guest sees, read-only, the files that a program needs to start
-(its own binary, libraries, locales, name look-up and time zone), the current folder,
+(the folder that it is installed in, libraries, locales, name look-up and time zone), the current folder,
 and files and folders that its arguments name. Files that it writes stay in memory and are discarded at the end, unless
 they are written to a :rw mount or kept with --export.`,
 		Example: `  heddle run --cores 4 --seed 7 -- pigz -p 4 -k file
@@ -244,6 +244,9 @@ func (a *app) newJob(options job.Options, f runFlags, args []string) (job.Job, e
 		options.Dir = here
 	} else if options.Dir == "" {
 		options.Dir = "/"
+	}
+	if len(args) > 0 {
+		args = append([]string{options.OnHostPath(args[0])}, args[1:]...)
 	}
 	j := job.Job{
 		Options: options, Args: args, Stdin: inFolder(here, f.stdin), ExportDir: inFolder(here, f.export),

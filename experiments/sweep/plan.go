@@ -279,25 +279,14 @@ func replaceAll(r *strings.Replacer, words []string) []string {
 	return replaced
 }
 
-// findProgram returns the host's file of a program: a path, or a name in the
-// guest's PATH.
+// findProgram returns the host's file of a program (job.Options.FindProgram).
 func findProgram(name string, o job.Options) (string, error) {
-	if strings.Contains(name, "/") {
-		if path := filepath.Join(o.RootFS, name); isFile(path) {
-			return path, nil
-		}
+	file, search, exists := o.FindProgram(name)
+	switch {
+	case exists:
+		return file, nil
+	case strings.Contains(name, "/"):
 		return "", form("a program that exists")
-	}
-	search := ""
-	for _, variable := range o.Config().Env {
-		if value, ok := strings.CutPrefix(variable, "PATH="); ok {
-			search = value
-		}
-	}
-	for _, dir := range filepath.SplitList(search) {
-		if path := filepath.Join(o.RootFS, dir, name); isFile(path) {
-			return path, nil
-		}
 	}
 	return "", form("a program in the guest's PATH (" + search + ")")
 }

@@ -55,7 +55,7 @@ type Config struct {
 	// RootFS is the host folder that is the guest's root; empty means the
 	// host's own root, reduced to the paths of DefaultPaths.
 	RootFS string
-	// Named are paths of the host that the guest sees because arguments name them; nil: those of vfs.NamedPaths.
+	// Named are paths of the host that the guest sees because of Args; nil: those of vfs.NamedPaths and vfs.InstalledPaths.
 	Named []string
 	// Mounts are further host folders, visible at guest paths.
 	Mounts []Mount

@@ -63,7 +63,7 @@ func (m *Machine) mountFiles() (*vfs.FS, error) {
 	}
 	if c.RootFS == "" {
 		if c.Named == nil {
-			c.Named = vfs.NamedPaths(c.Args[1:], c.Dir, cfg.Home)
+			c.Named = append(vfs.NamedPaths(c.Args[1:], c.Dir, cfg.Home), vfs.InstalledPaths(c.Args[0], c.Env, c.Dir, cfg.Home)...)
 		}
 		cfg.Paths = append(vfs.DefaultPaths(c.Args[0], c.Dir), c.Named...)
 	}
