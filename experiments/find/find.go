@@ -170,7 +170,7 @@ func newSearch(c machine.Config, stdin io.Reader, o Options) (*search, error) {
 			s.config.Outputs = append(s.config.Outputs, path)
 		}
 	}
-	s.report.isOfAll = o.All
+	s.report.isOfAll, s.report.checksHeap = o.All, o.HeapCheck
 	s.planner = newPlanner(&s.options)
 	return s, nil
 }

@@ -40,7 +40,8 @@ type Report struct {
 	// Ended is why the search was cut short, or empty.
 	Ended string
 
-	isOfAll bool // of a search that does not end at a failure
+	isOfAll    bool // of a search that does not end at a failure
+	checksHeap bool // of a search with Options.HeapCheck
 }
 
 // Found is a failure that was found.
@@ -132,6 +133,9 @@ func (r *Report) Write(w io.Writer) error {
 	lines := r.bounds()
 	if len(r.Failures) == 0 {
 		lines = append(lines, r.outputLines()...)
+		if r.Tried > 0 && !r.checksHeap {
+			lines = append(lines, "uses of freed memory and overflows that crash nothing are no failures here; with --heap-check they are")
+		}
 	}
 	for _, x := range lines {
 		print("%s", x)
