@@ -173,7 +173,7 @@ func newRunner(c machine.Config, s *sharing, record bool) (*runner, error) {
 	c.Stdout, c.Stderr = &r.stdout, &r.stderr
 	options := []machine.Option{machine.WithHook(r), machine.Isolated(), machine.WithPolicy(r)}
 	if r.isWeak() {
-		options = append(options, machine.WithStoresKept(func(arch.ThreadID, arch.Addr) int { return 1 << 30 }))
+		options = append(options, machine.WithStoresKept(func(arch.ThreadID, arch.Addr) int { return 1 << 30 }, nil))
 	}
 	m, err := machine.New(c, options...)
 	if err != nil {

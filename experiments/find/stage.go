@@ -76,7 +76,7 @@ func newStage(c machine.Config, profiles bool) (*stage, error) {
 	c.Stdout, c.Stderr = &s.stdout, &s.stderr
 	options := []machine.Option{machine.WithHook(s), machine.Isolated(), machine.WithPolicy(prefix{})}
 	if c.Memory.MemoryModel() != memmodel.SC {
-		options = append(options, machine.WithStoresKept(s.commits.keep))
+		options = append(options, machine.WithStoresKept(s.commits.keep, nil))
 	}
 	m, err := machine.New(c, options...)
 	if err != nil {

@@ -1,6 +1,7 @@
 package h3
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/heddle-dmt/heddle/internal/gcctest"
 	"github.com/heddle-dmt/heddle/internal/machine"
 	"github.com/heddle-dmt/heddle/sched"
+	"github.com/heddle-dmt/heddle/sched/guided"
 )
 
 // handed fails with one of the pointers alone that main can be handed.
@@ -100,5 +102,47 @@ func TestOtherValuesAreTried(t *testing.T) {
 	}
 	if why := out.Undecided(); why == nil || !strings.Contains(why.Error(), "with the values that were tried for 1 addresses") {
 		t.Errorf("by the solver alone: %v", why)
+	}
+}
+
+// late fails only if main's store to x reaches memory after body's, and before body reads x.
+const late = `
+#include <assert.h>
+#include <pthread.h>
+static _Alignas(64) volatile long x;
+static _Alignas(64) volatile long y;
+static _Alignas(64) volatile long ready;
+static volatile long seen, read;
+static void *body(void *arg)
+{
+	ready = 1;
+	y = 1;
+	x = 2;
+	for (volatile int i = 0; i < 10; i++) ;
+	read = x;
+	return arg;
+}
+int main(void)
+{
+	pthread_t other;
+	pthread_create(&other, 0, body, 0);
+	while (!ready) ;
+	x = 1;
+	seen = y;
+	pthread_join(other, 0);
+	assert(seen || read == 2);
+	return 0;
+}`
+
+// The order in which stores of several threads to one address reach memory is that of the schedule.
+func TestOrderOfCommits(t *testing.T) {
+	r := failing(t, late, "tso")
+	out, err := r.Reproduce(t.Context(), Options{Now: time.Now, Symbolic: true})
+	if err != nil || !out.Verified {
+		t.Errorf("%+v, %v", out, err)
+	}
+	isOrdered := func(s guided.Step) bool { return len(s.First) > 1 }
+	if out.Plan == nil || !slices.ContainsFunc(out.Plan.Steps, isOrdered) {
+		t.Error("no step has an order of commits")
 	}
 }

@@ -32,6 +32,11 @@ func guidedConfig(r *machine.Replay, g *guided.Guide, model string) (machine.Con
 		machine.Isolated(), machine.WithPolicy(g), machine.WithRecordedStart(r, g.PriorDecisions()),
 		machine.WithStoresKept(func(t arch.ThreadID, at arch.Addr) int {
 			return g.Held(minimize.Store{Thread: t, Addr: at})
+		}, func() (list []storebuffer.Waiting) {
+			for _, h := range g.First() {
+				list = append(list, storebuffer.Waiting{Thread: h.Thread, Addr: h.Addr, Newest: h.Newest})
+			}
+			return list
 		}),
 		machine.WithHook(&guideHook{guide: g}),
 	}, nil

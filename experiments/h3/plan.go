@@ -16,7 +16,9 @@ type planner struct {
 	values  schedule.Values
 	weak    bool
 	waiting []pending // writes that were executed and have not reached memory
-	plan    *guided.Plan
+	// committed are those that have reached memory since the last step began.
+	committed []minimize.Hold
+	plan      *guided.Plan
 }
 
 type pending struct {
@@ -58,7 +60,9 @@ func (p *planner) addStep(s schedule.Step) {
 	if s.Commit {
 		for i := range p.waiting {
 			if p.waiting[i].id == s.Event {
+				store := p.waiting[i].store
 				p.waiting = append(p.waiting[:i:i], p.waiting[i+1:]...)
+				p.committed = append(p.committed, minimize.Hold{Store: store, Newest: p.countWaiting(store)})
 				break
 			}
 		}
@@ -67,11 +71,15 @@ func (p *planner) addStep(s schedule.Step) {
 	next, ok := p.placeOf(s.Event, e)
 	if ok {
 		next.Thread, next.Core, next.Hold = p.Threads[e.Thread].ID, e.Core, p.heldStores(e.Thread)
+		if p.mattersOrder() {
+			next.First = p.committed
+		}
 		steps := p.plan.Steps
 		if n := len(steps); n > 0 && canJoin(&steps[n-1], &next) {
+			next.First = steps[n-1].First
 			steps[n-1] = next
 		} else {
-			p.plan.Steps = append(steps, next)
+			p.plan.Steps, p.committed = append(steps, next), nil
 		}
 	}
 	if p.weak && e.Kind == model.Write && !p.Coordinates[s.Event].Named {
@@ -81,7 +89,7 @@ func (p *planner) addStep(s schedule.Step) {
 
 // canJoin reports whether a step can be part of the next one.
 func canJoin(a, b *guided.Step) bool {
-	if a.Thread != b.Thread || a.Core != b.Core || len(a.Hold) != len(b.Hold) {
+	if a.Thread != b.Thread || a.Core != b.Core || len(a.Hold) != len(b.Hold) || len(b.First) > 0 {
 		return false
 	}
 	for i := range a.Hold {
@@ -105,6 +113,33 @@ func (p *planner) targetAddress(e *model.Event) arch.Addr {
 		panic("bug: " + err.Error())
 	}
 	return arch.Addr(e.Addr + v.Lo*uint64(e.Size))
+}
+
+// mattersOrder reports whether the memory that stores of several threads have reached since the last step began depends on
+// their order.
+func (p *planner) mattersOrder() bool {
+	for i, a := range p.committed {
+		for _, b := range p.committed[:i] {
+			if a.Thread != b.Thread && a.Addr < b.Addr+maxStore && b.Addr < a.Addr+maxStore {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// maxStore is how many bytes a store has at most.
+const maxStore = 64
+
+// countWaiting counts the stores of a name that wait.
+func (p *planner) countWaiting(store minimize.Store) int {
+	n := 0
+	for _, w := range p.waiting {
+		if w.store == store {
+			n++
+		}
+	}
+	return n
 }
 
 // heldStores are the stores of other threads that wait.

@@ -492,6 +492,10 @@ func (r *Recording) solveTrace(l *limiter, interrupts <-chan struct{}, out *Outc
 	return nil
 }
 
+// slack is how many more instructions a run under a plan may have than four times the recorded run: one that leaves the plan
+// need not end.
+const slack = 10_000_000
+
 // verifySchedule runs the program under the plan.
 func (r *Recording) verifySchedule(l *limiter, out *Outcome, o *Options) error {
 	ctx := l.ctx
@@ -507,6 +511,9 @@ func (r *Recording) verifySchedule(l *limiter, out *Outcome, o *Options) error {
 	}
 	var stdout, stderr, recording bytes.Buffer
 	c.Stdout, c.Stderr, c.Record = &stdout, &stderr, &machine.Record{To: &recording}
+	if most := 4*r.replay.Recorded().Instructions + slack; c.MaxInstructions == 0 || c.MaxInstructions > most {
+		c.MaxInstructions = most
+	}
 	result, err := machine.Run(ctx, c, options...)
 	if err != nil {
 		return err

@@ -55,7 +55,7 @@ func (h *trackerHook) runOptions() []machine.Option {
 	if f := h.follower; f != nil {
 		list = append(list, machine.WithPolicy(f), machine.WithStoresKept(func(t arch.ThreadID, at arch.Addr) int {
 			return f.Held(minimize.Store{Thread: t, Addr: at})
-		}))
+		}, nil))
 	}
 	return list
 }

@@ -47,7 +47,7 @@ func (m *Machine) bufferStores() error {
 		return errBuffers.Wrap(err)
 	}
 	if m.with.keepStore != nil {
-		stores.KeepStores(m.with.keepStore)
+		stores.KeepStores(m.with.keepStore, m.with.firstStores)
 	}
 	m.state.stores = stores
 	return nil

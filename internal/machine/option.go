@@ -6,6 +6,7 @@ import (
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/emu/mem"
 	"github.com/heddle-dmt/heddle/internal/machine/publish"
+	"github.com/heddle-dmt/heddle/memmodel/storebuffer"
 	"github.com/heddle-dmt/heddle/recorder"
 	"github.com/heddle-dmt/heddle/recorder/replay"
 	"github.com/heddle-dmt/heddle/sched"
@@ -18,21 +19,22 @@ type Option func(*collaborators)
 
 // collaborators are the settings of a machine's options.
 type collaborators struct {
-	hooks     []Hook
-	watching  []recorder.Recording
-	policy    sched.Policy
-	plan      func() (*enforce.Plan, error)
-	start     *recordedStart
-	keepStore func(arch.ThreadID, arch.Addr) int
-	memory    *mem.RAM
-	atomics   bool
-	second    bool
-	isolated  bool
-	oneCore   bool
-	unhashed  bool
-	bound     func(publish.Port, []netip.AddrPort)
-	driven    bool
-	service   *Service
+	hooks       []Hook
+	watching    []recorder.Recording
+	policy      sched.Policy
+	plan        func() (*enforce.Plan, error)
+	start       *recordedStart
+	keepStore   func(arch.ThreadID, arch.Addr) int
+	firstStores func() []storebuffer.Waiting
+	memory      *mem.RAM
+	atomics     bool
+	second      bool
+	isolated    bool
+	oneCore     bool
+	unhashed    bool
+	bound       func(publish.Port, []netip.AddrPort)
+	driven      bool
+	service     *Service
 }
 
 // Service has the processes of some programs be the kernel's service (kernel.Service), whose threads
@@ -97,10 +99,10 @@ func WithRecordedStart(r *Replay, count uint64) Option {
 
 // WithStoresKept has stores leave the store buffers before each quantum as soon as the
 // memory model allows it. Keep returns how many of a thread's stores to an address stay, the
-// newest ones. It replaces Options.Commit of the memory model, and
-// needs store buffers that are kept store by store.
-func WithStoresKept(keep func(t arch.ThreadID, at arch.Addr) int) Option {
-	return func(o *collaborators) { o.keepStore = keep }
+// newest ones; first, unless nil, has others leave before them. It replaces Options.Commit of the memory
+// model, and needs store buffers that are kept store by store (storebuffer.ByStore.KeepStores).
+func WithStoresKept(keep func(t arch.ThreadID, at arch.Addr) int, first func() []storebuffer.Waiting) Option {
+	return func(o *collaborators) { o.keepStore, o.firstStores = keep, first }
 }
 
 // WithMemory has the machine use a guest memory, which it closes.

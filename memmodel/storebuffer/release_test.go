@@ -49,3 +49,19 @@ func TestRelease(t *testing.T) {
 		}
 	}
 }
+
+// TestFirstStores: the stores that come first are committed in the order given, also those of the core that runs next, with
+// the ones that they wait for, and as many as are to wait stay.
+func TestFirstStores(t *testing.T) {
+	var w written
+	b := &ByStore{Cores: New(3, 1, Options{Model: "tso"}), memory: &w}
+	keep(b.Cores, 0, 7, store(1, 10, 0), store(2, 11, 0), store(1, 12, 0))
+	keep(b.Cores, 1, 8, store(3, 13, 0), store(2, 14, 0))
+	b.KeepStores(func(arch.ThreadID, arch.Addr) int { return 9 }, func() []Waiting {
+		return []Waiting{{8, 2, 0}, {7, 2, 0}, {7, 1, 1}, {9, 2, 0}}
+	})
+	commits := b.Decide(1, 0, nil)
+	if got, want := w.String(), "8:3=0d 8:2=0e 7:1=0a 7:2=0b "; got != want || len(commits) != 4 {
+		t.Errorf("committed %q, want %q; %v", got, want, commits)
+	}
+}

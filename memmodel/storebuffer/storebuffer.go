@@ -13,6 +13,23 @@ type None struct{}
 
 var _ memmodel.StoreBuffer = None{}
 
+// commitUntil commits a thread's oldest stores to an address until no more wait than w says.
+func (b *ByStore) commitUntil(w Waiting) {
+	for k := range b.cores {
+		for i := 0; b.cores[k].thread == w.Thread && i < len(b.cores[k].stores); i++ {
+			c := &b.cores[k]
+			if x := c.stores[i]; x.Size == 0 || x.Addr != w.Addr {
+				continue
+			}
+			if c.countSameAddress(i) <= w.Newest {
+				break
+			}
+			b.CommitWithOlder(arch.CoreID(k), i)
+			i = -1 // those that are left have other numbers
+		}
+	}
+}
+
 // Decide implements memmodel.StoreBuffer, and so do the other methods.
 func (None) Decide(_ arch.CoreID, _ arch.Cycles, list []event.Commit) []event.Commit { return list }
 
@@ -64,7 +81,15 @@ var _ memmodel.StoreBuffer = (*ByStore)(nil)
 
 // keptStores replaces the decisions of Options.Commit.
 type keptStores struct {
-	keep func(arch.ThreadID, arch.Addr) int
+	keep  func(arch.ThreadID, arch.Addr) int
+	first func() []Waiting
+}
+
+// Waiting says how many of a thread's stores to an address wait, the newest.
+type Waiting struct {
+	Thread arch.ThreadID
+	Addr   arch.Addr
+	Newest int
 }
 
 // SharedInSnapshot marks that copies of the state share it.
@@ -82,9 +107,11 @@ func NewByStore(cpu emu.CPU, cores int, seed uint64, o Options, memory Memory) (
 
 // KeepStores has Decide commit each store of the other cores as soon as the memory model
 // allows it, but for the ones that keep asks for: how many of a thread's stores to an address
-// stay, the newest ones.
-func (b *ByStore) KeepStores(keep func(t arch.ThreadID, at arch.Addr) int) {
-	b.kept = &keptStores{keep}
+// stay, the newest ones. Before that, the stores are committed that first, unless nil, returns, in its
+// order, with those that they wait for, and also those of the core that runs next: of each item the
+// oldest, until no more than Newest are left.
+func (b *ByStore) KeepStores(keep func(t arch.ThreadID, at arch.Addr) int, first func() []Waiting) {
+	b.kept = &keptStores{keep, first}
 }
 
 // Commit commits a store that may be, between quanta: it is a decision before the next one.
@@ -108,6 +135,11 @@ func (b *ByStore) CommitWithOlder(k arch.CoreID, i int) {
 
 // Decide implements memmodel.StoreBuffer, and so do the other methods.
 func (b *ByStore) Decide(core arch.CoreID, now arch.Cycles, list []event.Commit) []event.Commit {
+	if b.kept != nil && b.kept.first != nil {
+		for _, w := range b.kept.first() {
+			b.commitUntil(w)
+		}
+	}
 	list = append(list, b.made...)
 	b.made = nil
 	if b.kept != nil {

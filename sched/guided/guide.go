@@ -61,6 +61,8 @@ type Step struct {
 	Until  Until         `json:"until"`
 	// Accesses is how many accesses of the next instruction come before a Place, besides.
 	Accesses uint8 `json:"accesses,omitempty"`
+	// First are stores that are committed before the step, in this order, if the order matters; of each Newest still wait.
+	First []minimize.Hold `json:"first,omitempty"`
 	// Hold are stores of other threads that wait during the step.
 	Hold []minimize.Hold `json:"hold,omitempty"`
 }
@@ -108,6 +110,7 @@ type Guide struct {
 	slice   follow.Distance // that is under way
 	detours int
 	fired   int // timers, since a thread has run
+	ordered int // steps before which First was committed
 	why     string
 }
 
@@ -176,6 +179,15 @@ func (g *Guide) Held(x minimize.Store) int {
 		}
 	}
 	return 0
+}
+
+// First returns, once in each step, the stores that are committed before it.
+func (g *Guide) First() []minimize.Hold {
+	if g.next >= len(g.plan.Steps) || g.next < g.ordered {
+		return nil
+	}
+	g.ordered = g.next + 1
+	return g.plan.Steps[g.next].First
 }
 
 // Ended is called at the end of a quantum: before the instruction at pc, after a number of
