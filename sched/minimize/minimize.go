@@ -58,6 +58,7 @@ func Minimize(ctx context.Context, begin Schedule, try Try, o Options) (Result, 
 	if s.result.Reproduced {
 		s.dropPieces()
 		s.trimSteps()
+		s.shortenSteps()
 		s.tryNeighbours()
 	}
 	s.result.Schedule = s.best
@@ -217,6 +218,37 @@ func (s *search) trimSteps() {
 			}
 		}
 	}
+}
+
+// longStep is the number of instructions from which a step may be a loop that waits, and shortLengths are those
+// to which shortenSteps cuts it.
+const longStep = 5000
+
+var shortLengths = [...]uint64{300, 2400}
+
+// shortenSteps cuts long steps: a thread that waits in a loop for another one need not do so for many rounds. If the run then
+// does not fail, runCorrected has the step end at the instruction at which it ended before, in another round.
+func (s *search) shortenSteps() {
+	for i := 0; i < len(s.best) && !s.isOver(); i++ {
+		for _, length := range shortLengths {
+			if by := int64(length) - int64(s.best.lengthOf(i)); s.best.lengthOf(i) >= longStep && !s.best[i].Acts {
+				if o := s.runCorrected(shiftSteps(s.best, i, by)); o.Fails && !s.best.Cost().Less(o.Schedule.Cost()) {
+					s.keepBest(o)
+				}
+				s.reportProgress()
+			}
+		}
+	}
+}
+
+// lengthOf is the number of instructions of a step.
+func (s Schedule) lengthOf(i int) uint64 {
+	for k := i - 1; k >= 0; k-- {
+		if s[k].Thread == s[i].Thread {
+			return s[i].To - min(s[k].To, s[i].To)
+		}
+	}
+	return s[i].To
 }
 
 // tryNeighbours tries every neighbour until none is better.

@@ -202,6 +202,27 @@ func TestDriftIsFound(t *testing.T) {
 	}
 }
 
+// TestLoopsAreCut: a thread that waits in a loop for another one does so for few rounds in the
+// result.
+func TestLoopsAreCut(t *testing.T) {
+	p := program{threads: [][]op{
+		{{"set", 1, 1}, {"store", 2, 1}, {"load", 0, 0}, {"back", 0, 2}, {"exit", 0, 0}},
+		{{"load", 0, 2}, {"back", 0, 5}, {"set", 1, 1}, {"store", 1, 1}, {"store", 0, 1}, {"exit", 0, 0}},
+	}, fails: func(m *toy) bool { return m.words[1] == 1 }}
+	m, begin := carryOut(p, Schedule{
+		{Thread: id(0), Core: 0, To: 9001},
+		{Thread: id(1), Core: 1, To: 6, Acts: true},
+		{Thread: id(0), Core: 0, To: 9003, Acts: true},
+	}, nil)
+	if !p.fails(m) || begin[0].To != 9001 {
+		t.Fatalf("%v", begin)
+	}
+	got, err := Minimize(context.Background(), begin, try(p, nil), Options{Probe: find(p, nil)})
+	if err != nil || got.Schedule.Switches() != 2 || got.Schedule[0].To > 600 {
+		t.Errorf("%v, %v", got.Schedule, err)
+	}
+}
+
 // TestFenceForbids: a program that cannot fail is not made to.
 func TestFenceForbids(t *testing.T) {
 	p := both(true)
