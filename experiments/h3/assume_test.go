@@ -146,3 +146,38 @@ func TestOrderOfCommits(t *testing.T) {
 		t.Error("no step has an order of commits")
 	}
 }
+
+// published fails only if the pointer reaches memory before what it points to, which is in allocated memory.
+const published = `
+#include <assert.h>
+#include <pthread.h>
+#include <stdlib.h>
+struct box { long first; _Alignas(64) long second; };
+static struct box *volatile pointer;
+static void *body(void *arg)
+{
+	volatile struct box *b = malloc(sizeof *b);
+	b->first = 1;
+	b->second = 2;
+	pointer = (struct box *)b;
+	return arg;
+}
+int main(void)
+{
+	pthread_t other;
+	pthread_create(&other, 0, body, 0);
+	while (!pointer) ;
+	volatile struct box *b = pointer;
+	long first = b->first, second = b->second;
+	pthread_join(other, 0);
+	assert(first == 1 && second == 2);
+	return 0;
+}`
+
+// Stores to memory that the program allocates wait as the schedule says, though it has another address in the run.
+func TestStoresToAllocatedMemory(t *testing.T) {
+	out, err := failing(t, published, "pso").Reproduce(t.Context(), Options{Now: time.Now, Symbolic: true})
+	if err != nil || !out.Verified {
+		t.Errorf("%+v, %v", out, err)
+	}
+}

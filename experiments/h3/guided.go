@@ -28,17 +28,19 @@ func guidedConfig(r *machine.Replay, g *guided.Guide, model string) (machine.Con
 		c.Memory.Model = model
 	}
 	c.Memory.Engine = storebuffer.Exact
+	hook := &guideHook{guide: g, cores: c.Cores}
 	return c, []machine.Option{
 		machine.Isolated(), machine.WithPolicy(g), machine.WithRecordedStart(r, g.PriorDecisions()),
 		machine.WithStoresKept(func(t arch.ThreadID, at arch.Addr) int {
 			return g.Held(minimize.Store{Thread: t, Addr: at})
 		}, func() (list []storebuffer.Waiting) {
+			g.Place(hook.newestStore)
 			for _, h := range g.First() {
 				list = append(list, storebuffer.Waiting{Thread: h.Thread, Addr: h.Addr, Newest: h.Newest})
 			}
 			return list
 		}),
-		machine.WithHook(&guideHook{guide: g}),
+		machine.WithHook(hook),
 	}, nil
 }
 
@@ -47,12 +49,26 @@ type guideHook struct {
 	machine.NoHook
 	m     *machine.Machine
 	guide *guided.Guide
+	cores int
 }
 
 // Prepare implements machine.Hook.
 func (h *guideHook) Prepare(m *machine.Machine) error {
 	h.m = m
 	return nil
+}
+
+// newestStore returns the address of a thread's newest store that waits, if one does.
+func (h *guideHook) newestStore(t arch.ThreadID) (at arch.Addr, waits bool) {
+	buffer, ok := h.m.StoreBuffer().(*storebuffer.ByStore)
+	for k := arch.CoreID(0); ok && int(k) < h.cores; k++ {
+		for _, x := range buffer.Stores(k) {
+			if buffer.Thread(k) == t && x.Size > 0 {
+				at, waits = x.Addr, true
+			}
+		}
+	}
+	return at, waits
 }
 
 // AfterQuantum implements machine.Hook.

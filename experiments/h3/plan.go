@@ -18,7 +18,9 @@ type planner struct {
 	waiting []pending // writes that were executed and have not reached memory
 	// committed are those that have reached memory since the last step began.
 	committed []minimize.Hold
-	plan      *guided.Plan
+	// named are the writes to memory without an address of its own (symtrace.IsOwn) that First or Hold of a step has.
+	named map[minimize.Store]bool
+	plan  *guided.Plan
 }
 
 type pending struct {
@@ -29,7 +31,7 @@ type pending struct {
 // newPlan makes a plan in the order of a schedule. Prior is how many decisions of the recorded run
 // precede it, if it begins at a checkpoint.
 func newPlan(r *symtrace.Result, s schedule.Schedule, v schedule.Values, m model.MemoryModel, prior uint64) *guided.Plan {
-	p := &planner{Result: r, values: v, weak: m != model.SC, plan: &guided.Plan{PriorDecisions: prior}}
+	p := &planner{Result: r, values: v, weak: m != model.SC, named: map[minimize.Store]bool{}, plan: &guided.Plan{PriorDecisions: prior}}
 	for i := range r.Threads {
 		t := guided.Thread{ID: r.Threads[i].ID}
 		for _, c := range r.Threads[i].Calls {
@@ -43,8 +45,12 @@ func newPlan(r *symtrace.Result, s schedule.Schedule, v schedule.Values, m model
 		}
 		p.plan.Threads = append(p.plan.Threads, t)
 	}
-	for _, step := range s {
-		p.addStep(step)
+	// Stores with names that have to wait, or are committed in an order, end a step: the first time which ones is found.
+	for range 2 {
+		p.plan.Steps, p.waiting, p.committed = nil, nil, nil
+		for _, step := range s {
+			p.addStep(step)
+		}
 	}
 	p.plan.Last = p.lastThreads()
 	return p.plan
@@ -74,6 +80,7 @@ func (p *planner) addStep(s schedule.Step) {
 		if p.mattersOrder() {
 			next.First = p.committed
 		}
+		p.noteNames(&next)
 		steps := p.plan.Steps
 		if n := len(steps); n > 0 && canJoin(&steps[n-1], &next) {
 			next.First = steps[n-1].First
@@ -83,13 +90,17 @@ func (p *planner) addStep(s schedule.Step) {
 		}
 	}
 	if p.weak && e.Kind == model.Write && !p.Coordinates[s.Event].Named {
-		p.waiting = append(p.waiting, pending{s.Event, minimize.Store{Thread: p.Threads[e.Thread].ID, Addr: p.targetAddress(e)}})
+		x := minimize.Store{Thread: p.Threads[e.Thread].ID, Addr: p.targetAddress(e)}
+		p.waiting = append(p.waiting, pending{s.Event, x})
+		if ok && p.named[x] {
+			p.plan.Steps[len(p.plan.Steps)-1].Stored = &x
+		}
 	}
 }
 
 // canJoin reports whether a step can be part of the next one.
 func canJoin(a, b *guided.Step) bool {
-	if a.Thread != b.Thread || a.Core != b.Core || len(a.Hold) != len(b.Hold) || len(b.First) > 0 {
+	if a.Thread != b.Thread || a.Core != b.Core || len(a.Hold) != len(b.Hold) || len(b.First) > 0 || a.Stored != nil {
 		return false
 	}
 	for i := range a.Hold {
@@ -113,6 +124,17 @@ func (p *planner) targetAddress(e *model.Event) arch.Addr {
 		panic("bug: " + err.Error())
 	}
 	return arch.Addr(e.Addr + v.Lo*uint64(e.Size))
+}
+
+// noteNames notes the stores of a step that have names.
+func (p *planner) noteNames(s *guided.Step) {
+	for _, list := range [][]minimize.Hold{s.First, s.Hold} {
+		for _, h := range list {
+			if symtrace.IsOwn(uint64(h.Addr)) {
+				p.named[h.Store] = true
+			}
+		}
+	}
 }
 
 // mattersOrder reports whether the memory that stores of several threads have reached since the last step began depends on

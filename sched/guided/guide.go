@@ -20,6 +20,7 @@ package guided
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/sched"
@@ -63,6 +64,9 @@ type Step struct {
 	Accesses uint8 `json:"accesses,omitempty"`
 	// First are stores that are committed before the step, in this order, if the order matters; of each Newest still wait.
 	First []minimize.Hold `json:"first,omitempty"`
+	// Stored, unless nil, is the store with which the step ends, to memory that has another address in each run: its address
+	// here is the name that First and Hold have for it.
+	Stored *minimize.Store `json:"stored,omitempty"`
 	// Hold are stores of other threads that wait during the step.
 	Hold []minimize.Hold `json:"hold,omitempty"`
 }
@@ -111,12 +115,16 @@ type Guide struct {
 	detours int
 	fired   int // timers, since a thread has run
 	ordered int // steps before which First was committed
+	// places are the addresses of stores that have names; unnamed are those of steps that are over and whose addresses are
+	// not known yet.
+	places  map[minimize.Store]arch.Addr
+	unnamed []minimize.Store
 	why     string
 }
 
 // New makes the policy of a plan.
 func New(p *Plan) *Guide {
-	g := &Guide{plan: p, threads: map[arch.ThreadID]*threadProgress{}, running: arch.NoThread, before: arch.NoThread}
+	g := &Guide{plan: p, threads: map[arch.ThreadID]*threadProgress{}, places: map[minimize.Store]arch.Addr{}, running: arch.NoThread, before: arch.NoThread}
 	for i := range p.Threads {
 		calls := p.Threads[i].Calls
 		g.threads[p.Threads[i].ID] = &threadProgress{calls: calls, inside: p.PriorDecisions > 0 && len(calls) > 0 && calls[0].isUnderWay()}
@@ -174,7 +182,7 @@ func (g *Guide) Held(x minimize.Store) int {
 		return 0
 	}
 	for _, h := range g.plan.Steps[g.next].Hold {
-		if h.Store == x {
+		if h.Thread == x.Thread && g.addressOf(h.Store) == x.Addr {
 			return h.Newest
 		}
 	}
@@ -187,7 +195,30 @@ func (g *Guide) First() []minimize.Hold {
 		return nil
 	}
 	g.ordered = g.next + 1
-	return g.plan.Steps[g.next].First
+	list := slices.Clone(g.plan.Steps[g.next].First)
+	for i := range list {
+		list[i].Addr = g.addressOf(list[i].Store)
+	}
+	return list
+}
+
+// Place finds the addresses of stores with names whose steps are over: newest returns the address of a thread's newest store
+// that waits. It is called before each quantum, before First and Held.
+func (g *Guide) Place(newest func(arch.ThreadID) (arch.Addr, bool)) {
+	for _, x := range g.unnamed {
+		if at, waits := newest(x.Thread); waits {
+			g.places[x] = at
+		}
+	}
+	g.unnamed = g.unnamed[:0]
+}
+
+// addressOf is the address of a store in this run.
+func (g *Guide) addressOf(x minimize.Store) arch.Addr {
+	if at, named := g.places[x]; named {
+		return at
+	}
+	return x.Addr
 }
 
 // Ended is called at the end of a quantum: before the instruction at pc, after a number of
@@ -251,6 +282,9 @@ func (p *threadProgress) hasReached(s *Step) bool {
 // Next implements sched.Policy.
 func (g *Guide) Next(c *sched.Cluster, timer arch.Cycles, hasTimer bool) (sched.Quantum, sched.Verdict) {
 	for g.next < len(g.plan.Steps) && g.isStepDone(&g.plan.Steps[g.next]) {
+		if x := g.plan.Steps[g.next].Stored; x != nil {
+			g.unnamed = append(g.unnamed, *x)
+		}
 		g.next++
 	}
 	if hasTimer && (timer <= c.Makespan() || g.awaitsTimer(c)) {

@@ -137,6 +137,9 @@ const (
 	ownModules = 13 << 32
 )
 
+// IsOwn reports whether an address is in memory of a thread's own, which has another address in a run.
+func IsOwn(addr uint64) bool { return addr >= ownMemory && addr < ownMemory+ownSize*(maxThreads+1) }
+
 func (b *pass) isAllocated(addr uint64) bool {
 	return addr >= ownMemory && addr < ownMemory+ownSize*uint64(len(b.threads)+1)
 }
