@@ -98,6 +98,7 @@ type search struct {
 	points      decisionPoints
 	most        uint64 // points of a run, at most
 	length      uint64 // instructions of a run from the start of the schedules
+	least       uint64 // those of the shortest profile that has not failed
 	limits      limits
 	// undisturbed is the number of instructions of the undisturbed run, and hasWhole reports whether a profile has not failed.
 	undisturbed uint64

@@ -15,11 +15,14 @@ import (
 )
 
 // A run hangs that has more than hangFactor times the instructions or points of earlier runs, and
-// some more.
+// some more. Its end is fair before, after hangFactor times those of the shortest of the earlier runs: others may have
+// waited in loops for many rounds.
 const (
 	hangFactor       = 20
 	hangInstructions = 3_000_000
 	hangPoints       = 60_000
+	fairInstructions = 300_000
+	fairPoints       = 3_000
 )
 
 // runUndisturbed runs the program once under the policy of the configuration. It reports whether the
@@ -49,7 +52,7 @@ func (s *search) runUndisturbed(ctx context.Context) (done bool, err error) {
 	}
 	s.report.Threads, s.digest = r.Threads, r.Digest
 	s.undisturbed = r.Instructions
-	s.limits = limits{points: 1 << 62, instructions: hangFactor*r.Instructions + hangInstructions}
+	s.limits.limit(1<<62, hangFactor*r.Instructions+hangInstructions)
 	failure, failed := failureOfResult(r, stderr.Bytes())
 	switch {
 	case r.Outcome != machine.OutcomeExit:
@@ -99,7 +102,7 @@ func (s *search) findPoints(ctx context.Context) error {
 	if !s.hasWhole {
 		s.length = max(s.length, s.undisturbed-min(s.undisturbed, stage.started.instructions))
 	}
-	s.limits.instructions = hangFactor*s.length + hangInstructions
+	s.limits.limit(1<<62, hangFactor*s.length+hangInstructions)
 	for n := range s.numberOfProfiles(firstProfiles) {
 		x := &schedule{kind: Kind{Strategy: points.Walk}, seed: rand.Mix(s.seedBase() ^ uint64(n) ^ profileSeeds), limits: s.limits, at: s.points.at, stops: s.points.stops}
 		if err := s.profile(ctx, x); err != nil {
@@ -121,7 +124,9 @@ func (s *search) limitPoints() {
 	for _, l := range s.points.lines {
 		accesses += l.total
 	}
-	s.limits.points = hangFactor*max(s.most, accesses) + hangPoints
+	s.limits.limit(hangFactor*max(s.most, accesses)+hangPoints, s.limits.instructions)
+	s.limits.fairPoints = min(s.limits.fairPoints, hangFactor*s.most+fairPoints)
+	s.limits.fairInstructions = min(s.limits.fairInstructions, hangFactor*s.least+fairInstructions)
 }
 
 // isStatic reports whether a process was started without a dynamic linker: its auxiliary vector has no address of
@@ -202,6 +207,10 @@ func (s *search) profile(ctx context.Context, x *schedule) error {
 	if failed {
 		s.suspects = append(s.suspects, &plan)
 	} else {
+		length := stage.m.Instructions() - stage.started.instructions
+		if !s.hasWhole || length < s.least {
+			s.least = length
+		}
 		s.hasWhole = true
 	}
 	if len(x.at) == len(s.points.at) {

@@ -134,7 +134,7 @@ func (r *Report) Write(w io.Writer) error {
 	if len(r.Failures) == 0 {
 		lines = append(lines, r.outputLines()...)
 		if r.Tried > 0 && !r.checksHeap {
-			lines = append(lines, "uses of freed memory and overflows that crash nothing are no failures here; with --heap-check they are")
+			lines = append([]string{"uses of freed memory and overflows that crash nothing are no failures here; with --heap-check they are"}, lines...)
 		}
 	}
 	for _, x := range lines {

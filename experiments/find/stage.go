@@ -184,9 +184,14 @@ type schedule struct {
 	pairs    map[switchPair]bool      // that are known, or nil
 }
 
-// limits bound an execution, counted from the start of the schedules. After half of one of them
-// threads take short turns.
-type limits struct{ points, instructions uint64 }
+// limits bound an execution, counted from the start of the schedules. After fairPoints or fairInstructions its end is fair:
+// threads take short turns, and stores are committed.
+type limits struct{ points, instructions, fairPoints, fairInstructions uint64 }
+
+// limit sets the limits after which an execution hangs, and has its end be fair after half of one of them.
+func (l *limits) limit(points, instructions uint64) {
+	*l = limits{points, instructions, points / 2, instructions / 2}
+}
 
 // begin puts the machine to the start of a schedule.
 func (s *stage) begin(x *schedule) {
@@ -195,7 +200,7 @@ func (s *stage) begin(x *schedule) {
 		s.stdout.Truncate(s.started.stdout)
 		s.stderr.Truncate(s.started.stderr)
 	}
-	bounds := points.Bounds{Points: x.limits.points / 8, Instructions: x.limits.instructions / 8}
+	bounds := points.Bounds{Points: x.limits.fairPoints / 4, Instructions: x.limits.fairInstructions / 4}
 	s.exited = false
 	s.lastPlaces, s.leaks.mutexes, s.leaks.leaked = nil, x.mutexes, 0
 	s.policy = points.NewPolicy(points.New(x.kind.Strategy, x.seed, x.estimate), bounds)
@@ -271,7 +276,7 @@ func (s *stage) run(ctx context.Context, x *schedule) error {
 			s.noteThreads()
 		}
 		ran, asked := s.m.Instructions()-s.started.instructions, s.policy.Points()
-		if !fair && (2*ran > x.limits.instructions || 2*asked > x.limits.points) {
+		if !fair && (ran > x.limits.fairInstructions || asked > x.limits.fairPoints) {
 			fair = true
 			s.policy.BeFair()
 			s.commits.endDelays()
