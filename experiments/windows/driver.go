@@ -179,6 +179,14 @@ func (d *Driver) BeforeDecision() {
 	}
 	d.engine.Step()
 	d.inMachine.Acts = d.engine.Acts()
+	if d.engine.State() == windows.Gathering {
+		d.service().HoldSignals(d.holdsInput())
+	}
+}
+
+// holdsInput reports whether input of clients waits for a window. Signals that are sent after it wait, too.
+func (d *Driver) holdsInput() bool {
+	return slices.ContainsFunc(d.list, func(c *connection) bool { return !c.gated.Held().IsEmpty() })
 }
 
 // next is when the windows act if nothing happens before.
@@ -394,7 +402,7 @@ func (d *Driver) Closing(w *windows.Window) {
 		w.State = d.stateDigest()
 	}
 	d.finished = append(d.finished, *w)
-	d.service().HoldSignals(false)
+	d.service().HoldSignals(w.Cause == windows.Timer && d.holdsInput())
 	if w.Cause == windows.Start {
 		d.controller.AdmitOthers(d.m.Gate())
 		d.m.ApplyVerdict()
