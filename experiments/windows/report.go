@@ -133,10 +133,12 @@ type Report struct {
 	// the windows (windows.Order).
 	Races       int `json:"races"`
 	Constraints int `json:"constraints"`
-	Added       int `json:"added"`
-	Enforced    int `json:"enforced"`
-	Stalled     int `json:"stalled"`
-	Missed      int `json:"missed"`
+	// Unexamined counts the windows with so many accesses to memory, 2^25, that races in them were not looked for.
+	Unexamined int `json:"unexamined"`
+	Added      int `json:"added"`
+	Enforced   int `json:"enforced"`
+	Stalled    int `json:"stalled"`
+	Missed     int `json:"missed"`
 	// Exact counts the windows with requests that had a stored schedule for the same input, Admitted the windows that
 	// the precondition of a schedule for another one admitted, Followed those of them that had the schedule's turns, and
 	// Refused the windows with requests that no schedule admitted.
@@ -233,7 +235,7 @@ func (d *Driver) Report() *Report {
 		}
 	}
 	r.Preconditions, r.Hidden, r.Registers, r.Undeclared = d.preconditions, d.hidden.list(), d.hidden.registers, d.hidden.undeclared
-	r.Races = d.found
+	r.Races, r.Unexamined = d.found, d.unexamined
 	for _, o := range d.store.All() {
 		r.Constraints += len(o.Constraints)
 	}
@@ -255,6 +257,9 @@ func (r *Report) String() string {
 		r.Windows, r.Full, r.Partial, r.Requests, r.Waited, r.Recorded, r.Reused, r.Left)
 	if r.Constraints > 0 || r.Races > 0 {
 		text += fmt.Sprintf("; races: %d, constraints: %d stored, %d enforced, %d missed", r.Races, r.Constraints, r.Enforced, r.Missed)
+	}
+	if r.Unexamined > 0 {
+		text += fmt.Sprintf("; races were not looked for in %d windows, which have too many accesses to memory: their schedules have no constraints", r.Unexamined)
 	}
 	if r.Admitted > 0 || r.Preconditions.Computed > 0 {
 		text += fmt.Sprintf("; preconditions: %d windows admitted, %d of which have followed, %d refused", r.Admitted, r.Followed, r.Refused)
