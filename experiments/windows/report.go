@@ -108,6 +108,9 @@ type Report struct {
 	Requests int `json:"requests"`
 	Carried  int `json:"carried"`
 	Rounds   int `json:"rounds"`
+	// Unheld counts the connections to UNIX sockets of the server and the datagrams to it by UNIX sockets and UDP: they are not
+	// held back.
+	Unheld uint64 `json:"unheld"`
 	// Forced counts how often a window was forced to continue (windows.Window.Forced).
 	Forced int `json:"forced"`
 	// Waited is the mean time in cycles that a request has waited for its window, Busy the
@@ -235,6 +238,9 @@ func (d *Driver) Report() *Report {
 		}
 	}
 	r.Preconditions, r.Hidden, r.Registers, r.Undeclared = d.preconditions, d.hidden.list(), d.hidden.registers, d.hidden.undeclared
+	if d.gate != nil {
+		r.Unheld = d.gate.Passed()
+	}
 	r.Races, r.Unexamined = d.found, d.unexamined
 	for _, o := range d.store.All() {
 		r.Constraints += len(o.Constraints)
@@ -263,6 +269,10 @@ func (r *Report) String() string {
 	}
 	if r.Admitted > 0 || r.Preconditions.Computed > 0 {
 		text += fmt.Sprintf("; preconditions: %d windows admitted, %d of which have followed, %d refused", r.Admitted, r.Followed, r.Refused)
+	}
+	if r.Unheld > 0 {
+		text += fmt.Sprintf("; %d connections and datagrams by UNIX sockets and UDP were not held back: they begin windows of the cause other (%d), "+
+			"whose time depends on the clients: TCP avoids that", r.Unheld, r.Other)
 	}
 	if r.Forced > 0 {
 		text += fmt.Sprintf("; the server was forced to continue %d times, so that its windows are not reproducible: "+
