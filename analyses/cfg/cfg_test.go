@@ -280,7 +280,7 @@ func TestLibrariesOfAnImage(t *testing.T) {
 	}
 }
 
-// TestStackProtection: the branch to __stack_chk_fail is none, since accesses stay within their objects.
+// TestStackProtection: the branch to __stack_chk_fail is no branch, since accesses stay within their objects.
 func TestStackProtection(t *testing.T) {
 	m, err := cfg.OpenImage(gcctest.C(t, `
 		void fill(char *);

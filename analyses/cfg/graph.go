@@ -346,7 +346,7 @@ func (g *Graph) addLinked(b *Block, slot uint64) bool {
 	return true
 }
 
-// linkageSlot returns the word whose contents an entry of the procedure linkage table jumps to; 0: there is none.
+// linkageSlot returns the word whose contents an entry of the procedure linkage table jumps to; 0: no such word.
 func (g *Graph) linkageSlot(at uint64) uint64 {
 	for range 3 { // an entry may begin with a block that only jumps on
 		b := g.liftAt(at, maxLiftBytes)
@@ -362,7 +362,7 @@ func (g *Graph) linkageSlot(at uint64) uint64 {
 	return 0
 }
 
-// loadedSlot returns the word at a constant address whose contents a block jumps to; 0: there is none.
+// loadedSlot returns the word at a constant address whose contents a block jumps to; 0: no such word.
 func (g *Graph) loadedSlot(b *vex.Block) uint64 {
 	if l, ok := findDefinition(b, b.Next).(*vex.Load); ok {
 		if at, ok := findDefinition(b, l.Addr).(*vex.Const); ok {

@@ -139,7 +139,7 @@ func isExport(y *elf.Symbol) bool {
 		(kind == elf.STT_FUNC || kind == elf.STT_OBJECT || kind == elf.STT_NOTYPE)
 }
 
-// relocation is a word that the dynamic linker writes. Symbol counts from 1; 0: there is none.
+// relocation is a word that the dynamic linker writes. Symbol counts from 1; 0: it has no symbol.
 type relocation struct {
 	at, addend uint64
 	kind       elf.R_X86_64

@@ -40,7 +40,7 @@ func findLocking(r *specialize.CallTrace) map[string]bool {
 	return found
 }
 
-// frameAt returns the index of the frame of a step, -1 if there is none.
+// frameAt returns the index of the frame of a step, or -1.
 func frameAt(t *specialize.Thread, step int) int {
 	n := sort.Search(len(t.FrameChanges), func(i int) bool { return t.FrameChanges[i].Step > step }) - 1
 	if n < 0 {

@@ -136,7 +136,7 @@ type Report struct {
 	// the windows (windows.Order).
 	Races       int `json:"races"`
 	Constraints int `json:"constraints"`
-	// Unexamined counts the windows with so many accesses to memory, 2^25, that races in them were not looked for.
+	// Unexamined counts the windows with more than 2^25 accesses to memory, in which races were not looked for.
 	Unexamined int `json:"unexamined"`
 	Added      int `json:"added"`
 	Enforced   int `json:"enforced"`
