@@ -15,7 +15,7 @@ var runtimeLibraries = []string{
 	"libstdc++", "libgcc_s", "libgomp", "libbz2", "libasan", "libtsan",
 }
 
-// IsSliced reports whether a file at a host path can be analysed as a part of a program: an ELF file that is none of the
+// IsSliced reports whether a file at a host path can be analysed as a part of a program: an ELF file other than those of the
 // run-time libraries.
 func IsSliced(path string) bool {
 	name, _, _ := strings.Cut(filepath.Base(path), ".so")

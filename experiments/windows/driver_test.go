@@ -396,7 +396,7 @@ func TestDeclaredState(t *testing.T) {
 	}
 }
 
-// lastWords is a server with one client at a time. It prints whether the client had closed its connection when SIGTERM came.
+// lastWords is a server with one client at a time. It prints if the client had closed its connection when SIGTERM came.
 const lastWords = `
 #include <arpa/inet.h>
 #include <signal.h>
@@ -460,7 +460,7 @@ int main(int argc, char **argv) {
 	return read(c, b, sizeof b) != 3 || write(c, b, 3) != 3;
 }`
 
-// What reaches the server by UNIX sockets and UDP is not held back, and the report says how often.
+// Connections by UNIX sockets and datagrams of UDP are not held back, and the report has their number.
 func TestWhatIsNotHeldBack(t *testing.T) {
 	bin := gcctest.C(t, withoutTCP)
 	p := poolParameters()
