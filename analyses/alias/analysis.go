@@ -142,6 +142,10 @@ func (a *analysis) addRoot(c *specialize.Context) {
 	for _, r := range argumentRegisters {
 		s[r] = topValue
 	}
+	if a.run.Late() { // what the thread did before is not known
+		a.enterContext(c, &s)
+		return
+	}
 	if _, ok := a.starts[c.Function]; ok || a.isThreadRoot(c) {
 		s[argumentRegisters[0]] = a.starts[c.Function]
 	}
@@ -288,7 +292,7 @@ func (a *analysis) callLibrary(c *specialize.Context, b *cfg.Block, n blockNode,
 	i := &libraryCall{model: m}
 	for k, r := range argumentRegisters {
 		i.arguments[k] = s[r]
-		if !m.Opaque && m.Result != "number" || len(m.Writes) > 0 {
+		if !m.Opaque && m.Result != "number" && m.Result != "given" || len(m.Writes) > 0 {
 			a.markEscaped(s[r])
 		}
 	}
@@ -314,7 +318,7 @@ func (a *analysis) callLibrary(c *specialize.Context, b *cfg.Block, n blockNode,
 		return joinValues(anyOffset(s[argumentRegisters[0]]), numberValue(Exactly(0)))
 	case "library":
 		return joinValues(pointerValue(0, All), numberValue(Exactly(0)))
-	case "number":
+	case "number", "given":
 		return anyNumber
 	}
 	return topValue

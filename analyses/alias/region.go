@@ -170,7 +170,7 @@ func (a *analysis) contentAt(r *Region, at Interval, size int) Value {
 // maxInitialWords is the number of words of a variable whose initial values are read.
 const maxInitialWords = 512
 
-// initialValue is the value of a variable's words when the program begins.
+// initialValue is the value of a variable's words when the program begins, or when the trace does: then it may be anything.
 func (a *analysis) initialValue(r *Region, at Interval) Value {
 	low, high := int64(0), int64(r.Symbol.Size)
 	if at.Low > low {
@@ -180,6 +180,9 @@ func (a *analysis) initialValue(r *Region, at Interval) Value {
 		high = at.High + 1
 	}
 	if high-low > maxInitialWords*wordBytes {
+		if a.run.Late() {
+			return topValue
+		}
 		return anyNumber
 	}
 	step := int64(1)
@@ -193,8 +196,12 @@ func (a *analysis) initialValue(r *Region, at Interval) Value {
 	for offset := low; offset < high; offset += step {
 		a.meter.Add(1)
 		var word [wordBytes]byte
-		if n, _ := a.image.Read(r.Symbol.Addr+uint64(offset), word[:]); n < wordBytes {
+		n, constant := a.image.Read(r.Symbol.Addr+uint64(offset), word[:])
+		if n < wordBytes {
 			break
+		}
+		if a.run.Late() && !constant {
+			return topValue
 		}
 		if _, ok := a.image.ImportOfSlot(r.Symbol.Addr + uint64(offset)); ok {
 			return topValue

@@ -230,3 +230,70 @@ func TestModels(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// TestLibrariesOfAnImage: calls between the files of an image lead to the function that the dynamic linker finds, calls of
+// other files to an import, and a variable that the program copies has the library's value.
+func TestLibrariesOfAnImage(t *testing.T) {
+	library := gcctest.C(t, `
+		#include <stdio.h>
+		int shared[2] = {7, 8};
+		int both(int x) { return x; }
+		int twice(int x) { puts("twice"); return both(2 * x); }`, "-shared", "-fPIC")
+	program := gcctest.C(t, `
+		extern int shared[2];
+		extern int twice(int);
+		int both(int x) { return x + 1; }
+		int main(void) { return twice(shared[1]); }`, "-fcf-protection=none", library)
+	const at, libraryAt = 0x10000000, 0x20000000
+	m, err := cfg.OpenImage(program, at, cfg.File{Path: library, Bias: libraryAt})
+	if err != nil {
+		t.Fatal(err)
+	}
+	main, _ := m.FunctionNamed("main")
+	g := cfg.Build(m, cfg.DefaultModels(), &cfg.Observations{Entries: []uint64{main.Addr}})
+	called := func(f *cfg.Function) (list []uint64, imports []string) {
+		for _, b := range f.Blocks {
+			for _, c := range b.Calls {
+				list = append(list, c.Entry)
+			}
+			if b.Import != "" {
+				imports = append(imports, b.Import)
+			}
+		}
+		return list, imports
+	}
+	in, of := gcctest.Symbols(t, program), gcctest.Symbols(t, library)
+	calls, imports := called(g.FunctionAt(main.Addr))
+	if want := libraryAt + of["twice"].Value; !slices.Equal(calls, []uint64{want}) || len(imports) > 0 {
+		t.Errorf("main calls %#x and %v, want %#x", calls, imports, want)
+	}
+	calls, imports = called(g.FunctionAt(libraryAt + of["twice"].Value))
+	if want := at + in["both"].Value; !slices.Equal(calls, []uint64{want}) || !slices.Equal(imports, []string{"puts"}) {
+		t.Errorf("twice calls %#x and %v, want %#x and puts", calls, imports, want)
+	}
+	var word [8]byte
+	if m.Read(at+in["shared"].Value, word[:]); word != [8]byte{7, 0, 0, 0, 8} {
+		t.Errorf("the copied variable has % x", word)
+	}
+	if m.Contains(0x18000000) || !m.Contains(libraryAt) || m.OwnsCode(at) {
+		t.Error("the image contains what lies between its files, or not its files")
+	}
+}
+
+// TestStackProtection: the branch to __stack_chk_fail is no branch, since accesses stay within their objects.
+func TestStackProtection(t *testing.T) {
+	m, err := cfg.OpenImage(gcctest.C(t, `
+		void fill(char *);
+		__attribute__((noinline)) int plain(void) { char b[16]; fill(b); return b[3]; }
+		void fill(char *b) { b[3] = 5; }
+		int main(void) { return plain(); }`, "-fstack-protector-all", "-no-pie"), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	y, _ := m.FunctionNamed("plain")
+	g := cfg.Build(m, cfg.DefaultModels(), &cfg.Observations{Entries: []uint64{y.Addr}})
+	fails := calling(t, g.FunctionAt(y.Addr), "__stack_chk_fail")
+	if !g.IsImpossible(fails) || len(fails.Prev) > 0 {
+		t.Errorf("%d blocks lead to __stack_chk_fail", len(fails.Prev))
+	}
+}

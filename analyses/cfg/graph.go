@@ -183,7 +183,9 @@ func (g *Graph) exploreFunction(f *Function) {
 	}
 	for _, b := range f.Blocks {
 		for _, at := range b.targets {
-			if next := byAddr[at]; next != nil {
+			if next := byAddr[at]; next != nil && g.IsImpossible(next) && len(b.targets) > 1 {
+				continue
+			} else if next != nil {
 				b.Next = append(b.Next, next)
 				next.Prev = append(next.Prev, b)
 			} else {
@@ -193,6 +195,12 @@ func (g *Graph) exploreFunction(f *Function) {
 		b.Leaves = len(b.Next) == 0
 	}
 	f.First = byAddr[f.Entry]
+}
+
+// IsImpossible reports whether a block is never executed: it calls a function that is called only when an access has left
+// its object.
+func (g *Graph) IsImpossible(b *Block) bool {
+	return b.Import != "" && g.Models.Of(b.Import).Impossible
 }
 
 // isBoundary reports whether an instruction begins at an address, decoding from another
@@ -314,40 +322,54 @@ func (g *Graph) addCall(b *Block, to uint64) {
 		b.NoReturn = b.NoReturn || g.nonReturning[to]
 		return
 	}
-	name, ok := g.linkageImport(to)
-	if !ok {
+	if !g.addLinked(b, g.linkageSlot(to)) {
 		b.Unknown = true
-		return
 	}
-	b.Import = name
-	b.NoReturn = b.NoReturn || g.Models.Of(name).NoReturn
 }
 
-// linkageImport returns the import that an entry of the procedure linkage table jumps to.
-func (g *Graph) linkageImport(at uint64) (string, bool) {
+// addLinked adds a call of the function whose address is in a word of a linkage table: of a function of the image, or of an
+// import. It reports whether it is one.
+func (g *Graph) addLinked(b *Block, slot uint64) bool {
+	if to, ok := g.Image.LinkOfSlot(slot); ok {
+		g.exploreLater(to)
+		b.callees = append(b.callees, to)
+		b.NoReturn = b.NoReturn || g.nonReturning[to]
+		return true
+	}
+	name, ok := g.Image.ImportOfSlot(slot)
+	if !ok {
+		return false
+	}
+	b.Import = name
+	m := g.Models.Of(name)
+	b.NoReturn = b.NoReturn || m.NoReturn || m.Impossible
+	return true
+}
+
+// linkageSlot returns the word whose contents an entry of the procedure linkage table jumps to; 0: no such word.
+func (g *Graph) linkageSlot(at uint64) uint64 {
 	for range 3 { // an entry may begin with a block that only jumps on
 		b := g.liftAt(at, maxLiftBytes)
 		if b == nil {
-			return "", false
+			return 0
 		}
 		if next, ok := b.Next.(*vex.Const); ok && b.Jump == vex.JumpBoring {
 			at = next.Bits
 			continue
 		}
-		return g.loadedImport(b, b.Next)
+		return g.loadedSlot(b)
 	}
-	return "", false
+	return 0
 }
 
-// loadedImport returns the import whose address an expression of a block loads from its
-// slot.
-func (g *Graph) loadedImport(b *vex.Block, e vex.Expr) (string, bool) {
-	if l, ok := findDefinition(b, e).(*vex.Load); ok {
+// loadedSlot returns the word at a constant address whose contents a block jumps to; 0: no such word.
+func (g *Graph) loadedSlot(b *vex.Block) uint64 {
+	if l, ok := findDefinition(b, b.Next).(*vex.Load); ok {
 		if at, ok := findDefinition(b, l.Addr).(*vex.Const); ok {
-			return g.Image.ImportOfSlot(at.Bits)
+			return at.Bits
 		}
 	}
-	return "", false
+	return 0
 }
 
 // findDefinition follows a temporary, through copies, to the expression that is assigned to
@@ -372,9 +394,7 @@ func findDefinition(b *vex.Block, e vex.Expr) vex.Expr {
 
 // addIndirectCall adds a call through a pointer.
 func (g *Graph) addIndirectCall(b *Block) {
-	if name, ok := g.loadedImport(b.Block, b.Block.Next); ok {
-		b.Import = name
-		b.NoReturn = g.Models.Of(name).NoReturn
+	if g.addLinked(b, g.loadedSlot(b.Block)) {
 		return
 	}
 	b.Indirect = true
@@ -387,8 +407,8 @@ func (g *Graph) addIndirectCall(b *Block) {
 
 // addIndirectJump adds a jump through a pointer or a table.
 func (g *Graph) addIndirectJump(b *Block) {
-	if name, ok := g.loadedImport(b.Block, b.Block.Next); ok {
-		b.Import, b.Call, b.Tail = name, true, true
+	if g.addLinked(b, g.loadedSlot(b.Block)) {
+		b.Call, b.Tail = true, true
 		return
 	}
 	targets, whole := g.jumpTable(b)

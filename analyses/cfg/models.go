@@ -15,7 +15,7 @@ import (
 type Model struct {
 	// Function is its name.
 	Function string `yaml:"function"`
-	// Result is "number", "fresh" (memory that no other pointer refers to: an allocator),
+	// Result is "number", "given" (that of a system call, which the schedule gives), "fresh" (memory that no other pointer refers to: an allocator),
 	// "argument" (the first one), "library" (memory of libraries), or "unknown".
 	Result string `yaml:"result"`
 	// Writes are the arguments, from 1, through which it may write.
@@ -24,6 +24,10 @@ type Model struct {
 	Copies bool `yaml:"copies"`
 	// Event is set if it may be an event of a schedule, or make one.
 	Event bool `yaml:"event"`
+	// System is set if it makes system calls: they are events if the schedule orders system calls.
+	System bool `yaml:"system"`
+	// Impossible is set if it is called only when an access has left its object, which analyses assume not to happen.
+	Impossible bool `yaml:"impossible"`
 	// Uses are the arguments, from 1, that identify the event.
 	Uses []int `yaml:"uses"`
 	// Opaque is set if its internal effects matter to no other code.
@@ -33,6 +37,9 @@ type Model struct {
 	Pure bool `yaml:"pure"`
 	// NoReturn is set if it does not return.
 	NoReturn bool `yaml:"never"`
+	// Configured is set if it may lock, as the program has configured it: the model holds if none of its executions in the
+	// run was, or made, an event, and otherwise its code is analysed.
+	Configured bool `yaml:"configured"`
 	// Forks is set if it may create threads or processes.
 	Forks bool `yaml:"forks"`
 	// Unknown is set if there is no model.
@@ -71,8 +78,8 @@ func ReadModels(from io.Reader) (Models, error) {
 		if m.Result == "" {
 			m.Result = "unknown"
 		}
-		if !slices.Contains([]string{"number", "fresh", "argument", "library", "unknown"}, m.Result) {
-			return nil, fmt.Errorf("model of %s: result %q, expected number, fresh, argument, library or unknown", m.Function, m.Result)
+		if !slices.Contains([]string{"number", "given", "fresh", "argument", "library", "unknown"}, m.Result) {
+			return nil, fmt.Errorf("model of %s: result %q, expected number, given, fresh, argument, library or unknown", m.Function, m.Result)
 		}
 		for _, n := range append(slices.Clone(m.Writes), m.Uses...) {
 			if n < 1 || n > 6 {
@@ -84,6 +91,9 @@ func ReadModels(from io.Reader) (Models, error) {
 	return models, nil
 }
 
+// MayBeEvent reports whether a call may be an event of a schedule, or make one, given whether the schedule orders system calls.
+func (m *Model) MayBeEvent(orderedCalls bool) bool { return m.Event || m.System && orderedCalls }
+
 // With returns the models with others added; the others take precedence.
 func (m Models) With(others Models) Models {
 	all := Models{}
@@ -93,6 +103,17 @@ func (m Models) With(others Models) Models {
 		}
 	}
 	return all
+}
+
+// Without returns the models of other functions than some.
+func (m Models) Without(functions map[string]bool) Models {
+	rest := Models{}
+	for name, model := range m {
+		if !functions[name] {
+			rest[name] = model
+		}
+	}
+	return rest
 }
 
 // Of returns the model of a function; for a function without one, a model with all possible

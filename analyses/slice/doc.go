@@ -7,12 +7,14 @@
 // races that the schedule does not order. The constraints in the slice are a schedule's
 // preconditions; the others may be dropped.
 //
-// A conditional branch is in the slice if something in the slice lies between it and its
-// post-dominator, or if the code on its other side, up to there, may reach an event, may
+// A conditional branch is in the slice if an event, or a write of a value that the slice reads
+// later, lies between it and its post-dominator, or if the code on its other side, up to there, may reach an event, may
 // not return, may write memory or registers that the slice reads later, or may race with
 // other threads.
 //
-// A call into a library is a single instruction with the effects in cfg.Models.
+// A call into a library is a single instruction with the effects in cfg.Models. A branch in the
+// slice need not be reached: what its other side may do belongs to the other sides of the
+// branches before it.
 //
 // Invariants:
 //

@@ -12,16 +12,18 @@ import (
 func (t *threadSlicer) prepareLibraryCall(f *frameState, m *cfg.Model) {
 	f.model = m
 	if t.mode == Lower || t.mode == TERN {
+		f.skip = f.Context != nil && m.Opaque
 		return
 	}
 	wanted := t.registers.intersects(&resultState)
 	context := t.callingContext(f)
 	switch {
 	case m.Result == "fresh":
-		if t.registers.remove(registerOffset(rax), 8) {
-			f.nearest = position(f.First, 0)
-		}
+		t.need(t.registers.kill(registerOffset(rax), 8))
 		f.skip = m.Opaque && !m.Copies
+	case m.Result == "given": // what the kernel writes puts the call into the slice
+		t.need(t.registers.kill(registerOffset(rax), 8))
+		f.skip = true
 	case m.Opaque && len(m.Writes) == 0:
 		f.skip = true
 	}
@@ -39,9 +41,6 @@ func (t *threadSlicer) prepareLibraryCall(f *frameState, m *cfg.Model) {
 		f.data = true
 	}
 	f.keep = f.data && f.decisionsMatter()
-	if f.data {
-		f.nearest = position(max(f.Last-1, f.First), 0)
-	}
 }
 
 // libraryEffects returns the effects of a call; nil: they are unknown.
@@ -78,12 +77,11 @@ func (t *threadSlicer) sliceLibraryStep(s *blocktrace.Step) {
 	}
 	if !f.data {
 		f.data, f.keep = true, f.decisionsMatter() && f.model.Unknown
-		f.nearest = position(s.Index, 0)
 	}
 	outcome := len(s.Constraints) > 0 && f.keep
 	if outcome {
 		t.keepAll(s)
-	} else if !t.stateWrites(s.Block).intersects(&t.registers) && !t.writesLive(s) {
+	} else if !t.stateWrites(s.Block).intersects(&t.registers.stateBytes) && !t.writesLive(s) {
 		return
 	}
 	t.tempsLive = false

@@ -26,6 +26,9 @@ const (
 type livePage struct {
 	mask [pageWords]uint8
 	set  [pageWords]alias.Set
+	// thread is the one that reads a word, and until the position of the last instruction that does.
+	thread [pageWords]int32
+	until  [pageWords]int
 }
 
 func newLiveMemory() *liveMemory { return &liveMemory{pages: map[uint64]*livePage{}, at: ^uint64(0)} }
@@ -56,13 +59,18 @@ func byteMask(addr uint64, n int) (uint8, int) {
 }
 
 // anyLive reports whether one of n bytes is live.
-func (l *liveMemory) anyLive(addr uint64, n int) bool {
+func (l *liveMemory) anyLive(addr uint64, n int) bool { return l.isReadFrom(addr, n, 0, -1) }
+
+// isReadFrom reports whether an instruction of a thread at or after a position, or one of another thread, reads one of n
+// bytes.
+func (l *liveMemory) isReadFrom(addr uint64, n, thread, at int) bool {
 	if l.bytes == 0 {
 		return false
 	}
 	for n > 0 {
 		m, k := byteMask(addr, n)
-		if p := l.lookupPage(addr); p != nil && p.mask[addr>>3%pageWords]&m != 0 {
+		w := addr >> 3 % pageWords
+		if p := l.lookupPage(addr); p != nil && p.mask[w]&m != 0 && p.usedUntil(w, thread) >= at {
 			return true
 		}
 		addr, n = addr+uint64(k), n-k
@@ -70,8 +78,16 @@ func (l *liveMemory) anyLive(addr uint64, n int) bool {
 	return false
 }
 
-// addBytes makes n bytes live that a load of a set reads.
-func (l *liveMemory) addBytes(addr uint64, n int, s alias.Set) {
+// usedUntil is the position of the last instruction of a thread that reads a word; noPosition: another thread reads it.
+func (p *livePage) usedUntil(w uint64, thread int) int {
+	if int(p.thread[w]) != thread {
+		return noPosition
+	}
+	return p.until[w]
+}
+
+// addBytes makes n bytes live that a load of a set reads, at a position of a thread.
+func (l *liveMemory) addBytes(addr uint64, n int, s alias.Set, thread, at int) {
 	for n > 0 {
 		m, k := byteMask(addr, n)
 		p, w := l.ensurePage(addr), addr>>3%pageWords
@@ -81,6 +97,11 @@ func (l *liveMemory) addBytes(addr uint64, n int, s alias.Set) {
 			l.countSet(s)
 		case p.set[w] != s && !l.sets.has(int(s)):
 			l.countSet(s) // stays: a word holds one set
+		}
+		if p.mask[w] == 0 {
+			p.thread[w], p.until[w] = int32(thread), at
+		} else {
+			p.until[w] = max(at, p.usedUntil(w, thread))
 		}
 		l.bytes += bits.OnesCount8(m &^ p.mask[w])
 		p.mask[w] |= m
@@ -96,18 +117,18 @@ func (l *liveMemory) countSet(s alias.Set) {
 	l.sets.set(int(s))
 }
 
-// killBytes records a write of n bytes, and reports whether one was live.
-func (l *liveMemory) killBytes(addr uint64, n int) bool {
+// killBytes records a write of n bytes by a thread. If one was live, it returns the position of the thread's last instruction
+// that reads it; noPosition: another thread does.
+func (l *liveMemory) killBytes(addr uint64, n, thread int) (until int, hit bool) {
 	if l.bytes == 0 {
-		return false
+		return 0, false
 	}
-	hit := false
 	for n > 0 {
 		m, k := byteMask(addr, n)
 		if p := l.lookupPage(addr); p != nil {
 			w := addr >> 3 % pageWords
 			if p.mask[w]&m != 0 {
-				hit = true
+				hit, until = true, max(until, p.usedUntil(w, thread))
 				l.bytes -= bits.OnesCount8(m & p.mask[w])
 				if p.mask[w] &^= m; p.mask[w] == 0 {
 					l.dropSet(p.set[w])
@@ -118,7 +139,7 @@ func (l *liveMemory) killBytes(addr uint64, n int) bool {
 		}
 		addr, n = addr+uint64(k), n-k
 	}
-	return hit
+	return until, hit
 }
 
 func (l *liveMemory) dropSet(s alias.Set) {

@@ -24,16 +24,15 @@ func (t *threadSlicer) sliceProgramStep(s *blocktrace.Step) {
 		}
 		last := min(k.Last, s.Done)
 		at := position(s.Index, i)
-		t.reason = None
+		t.reason, t.at = None, at
 		if k.Ends && k.Last <= s.Done || s.Exited && last == s.Done {
 			t.reason = t.branchReason(f, k.Block)
 		}
 		outcome := t.reason != None
 		if outcome {
-			f.nearest = at
 			t.markStep(Outcome)
 		}
-		t.sliceCover(s, k.First, last, outcome, at)
+		t.sliceCover(s, k.First, last, outcome)
 		if k.Begins {
 			f.visits[k.Block.Index] = at
 			f.next = k.Block
@@ -59,11 +58,14 @@ func (t *threadSlicer) sideReason(f *frameState, b *cfg.Block, taken int) Reason
 	if t.mode == TERN {
 		return t.eventReason(t.sides.effectsOf(f.Context, b, -1))
 	}
-	back := noPosition // where the post-dominator was executed; noPosition: the end of the function
+	back := noPosition // where the post-dominator was executed
+	if f.Last < t.Len() {
+		back = position(f.Last, 0) // the end of the function
+	}
 	if d := b.PostDominator(); d != nil {
 		back = f.visits[d.Index]
 	}
-	if f.nearest < back {
+	if t.isNeededBefore(back) {
 		return Between
 	}
 	d := t.sides.effectsOf(f.Context, b, taken)
@@ -71,9 +73,9 @@ func (t *threadSlicer) sideReason(f *frameState, b *cfg.Block, taken int) Reason
 		return r
 	}
 	switch {
-	case d.registers.intersects(&t.registers):
+	case t.registers.isReadFrom(&d.registers, back):
 		return Registers
-	case t.mayOverwrite(f, d):
+	case t.mayOverwrite(f, d, back):
 		return Memory
 	case t.regions.keepsBranch(f.Context, b, taken):
 		return Race
@@ -93,13 +95,13 @@ func (t *threadSlicer) eventReason(d *sideEffects) Reason {
 	return None
 }
 
-// mayOverwrite reports whether code on the other side may write live memory.
-func (t *threadSlicer) mayOverwrite(f *frameState, d *sideEffects) bool {
+// mayOverwrite reports whether code on the other side may write memory that the slice reads from a position on.
+func (t *threadSlicer) mayOverwrite(f *frameState, d *sideEffects, back int) bool {
 	if t.space.bytes == 0 {
 		return false
 	}
 	for _, o := range d.own {
-		if t.isFrameLive(f, o) {
+		if t.isFrameLive(f, o, back) {
 			return true
 		}
 	}
@@ -116,15 +118,15 @@ const frameReach = 1 << 16
 
 // isFrameLive reports whether a piece of a frame that may be written is live. Where the
 // frame lies in memory is not known if its thread began in it: then it may be.
-func (t *threadSlicer) isFrameLive(f *frameState, o ownWrite) bool {
+func (t *threadSlicer) isFrameLive(f *frameState, o ownWrite, back int) bool {
 	if f.Slot == specialize.UnknownSlot {
 		return true
 	}
 	low, high := max(o.at.Low, -frameReach), min(o.at.High, 0)
 	if o.at.IsSingle() {
-		return t.space.anyLive(f.Slot+uint64(low), o.size)
+		return t.space.isReadFrom(f.Slot+uint64(low), o.size, t.Place, back)
 	}
-	return low <= high && t.space.anyLive(f.Slot+uint64(low), int(high-low)+o.size)
+	return low <= high && t.space.isReadFrom(f.Slot+uint64(low), int(high-low)+o.size, t.Place, back)
 }
 
 // overlappingSets returns the sets that may have an address in common with a set.
@@ -190,7 +192,7 @@ func instructionAddr(b *vex.Block, stmt int) uint64 {
 }
 
 // sliceCover slices the statements of a block of the program.
-func (t *threadSlicer) sliceCover(s *blocktrace.Step, first, last int, outcome bool, at int) {
+func (t *threadSlicer) sliceCover(s *blocktrace.Step, first, last int, outcome bool) {
 	place := t.mode != Lower && t.mode != TERN && t.regions.keepsAddresses(t.frame.Context, s.Block)
 	if !outcome && !place && !t.tempsLive && !t.mayTouchLive(s, first, last) {
 		t.keepDivisions(s, first, last)
@@ -201,9 +203,7 @@ func (t *threadSlicer) sliceCover(s *blocktrace.Step, first, last int, outcome b
 	if t.alias != nil {
 		b.sets = t.blockSets(t.frame, s.Block)
 	}
-	if b.sliceStatements(first, last) {
-		t.frame.nearest = at
-	}
+	b.sliceStatements(first, last)
 }
 
 // clearTemps makes all temporaries of a block dead, before the first one is used.
@@ -213,7 +213,7 @@ func (t *threadSlicer) clearTemps(b *blocktrace.Block) {
 	}
 	t.tempsLive = true
 	if n := len(b.Types); len(t.temps) < n {
-		t.temps = make([]bool, 2*n)
+		t.temps = make([]int, 2*n)
 	}
 	clear(t.temps[:len(b.Types)])
 }
@@ -223,7 +223,7 @@ func (t *threadSlicer) mayTouchLive(s *blocktrace.Step, first, last int) bool {
 	if t.mode == Lower || t.mode == TERN {
 		return false
 	}
-	if t.stateWrites(s.Block).intersects(&t.registers) {
+	if t.stateWrites(s.Block).intersects(&t.registers.stateBytes) {
 		return true
 	}
 	if t.space.bytes == 0 {

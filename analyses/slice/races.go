@@ -135,7 +135,7 @@ func (r *raceAnalysis) addItemEffects(s *regionSummary, n int) {
 		}
 		s.done.addAccess(itemAccess{n, a.Set, a.Store, a.Atomic})
 	}
-	if l := r.slice.Alias.LibraryEffects(it.context, it.block); l != nil && !l.Model.Event {
+	if l := r.slice.Alias.LibraryEffects(it.context, it.block); l != nil && !l.Model.MayBeEvent(r.sides.orderedCalls) {
 		call := r.itemNumber(it.context, it.block, callItem)
 		s.done.addAccess(itemAccess{call, l.Reads, false, false})
 		s.done.addAccess(itemAccess{call, l.Writes, true, false})
@@ -249,23 +249,28 @@ func omitItem(int) int { return noItem }
 
 // collectRaces adds the items of accesses that may race, mapped by the two functions.
 func (r *raceAnalysis) collectRaces(p *racingItems, x, y *accessList, first, second func(int) int) {
+	firsts, seconds := map[alias.Set]bool{}, map[alias.Set]bool{}
 	for s, f := range x.sets { // the result is a set, so the order does not matter
 		r.sides.meter.Add(len(y.sets))
 		for u, g := range y.sets {
 			if (f|g)&setWritten == 0 || (f|g)&setPlain == 0 || !r.slice.Alias.MayOverlap(s, u) {
 				continue
 			}
-			r.sides.meter.Add(len(x.list) + len(y.list))
-			p.first = append(p.first, x.itemsWith(s, first)...)
-			p.second = append(p.second, y.itemsWith(u, second)...)
+			firsts[s], seconds[u] = true, true
 		}
 	}
+	p.first = append(p.first, x.itemsOf(firsts, first)...)
+	p.second = append(p.second, y.itemsOf(seconds, second)...)
 }
 
-func (a *accessList) itemsWith(s alias.Set, as func(int) int) []int {
+// itemsOf are the items of accesses to some sets, mapped by a function.
+func (a *accessList) itemsOf(sets map[alias.Set]bool, as func(int) int) []int {
 	var list []int
 	for _, x := range a.list {
-		if n := as(x.item); x.set == s && n != noItem {
+		if !sets[x.set] {
+			continue
+		}
+		if n := as(x.item); n != noItem {
 			list = append(list, n)
 		}
 	}

@@ -2,7 +2,6 @@ package slice
 
 import (
 	"slices"
-	"sort"
 
 	"github.com/heddle-dmt/heddle/analyses/alias"
 	"github.com/heddle-dmt/heddle/analyses/cfg"
@@ -69,13 +68,16 @@ type sideCache struct {
 	// have executed one: executing it again is an event.
 	points  map[uint64]bool
 	pointed map[string]bool
-	meter   *effort.Meter
+	// orderedCalls is set if the schedule orders system calls.
+	orderedCalls bool
+	meter        *effort.Meter
 }
 
 func newSideCache(r *specialize.CallTrace, a *alias.Result, meter *effort.Meter) *sideCache {
 	s := &sideCache{
 		run: r, alias: a, known: map[sideKey]*sideEffects{}, functions: map[int]*sideEffects{}, open: map[int]bool{},
 		effects: map[*vex.Block]*stateBytes{}, points: map[uint64]bool{}, pointed: map[string]bool{}, meter: meter,
+		orderedCalls: !r.Events.FreeCalls,
 	}
 	for _, t := range r.Threads {
 		for _, e := range r.Events.OfThread(t.Thread) {
@@ -90,12 +92,7 @@ func newSideCache(r *specialize.CallTrace, a *alias.Result, meter *effort.Meter)
 // notePoint records the instruction of a constraint.
 func (s *sideCache) notePoint(t *specialize.Thread, e *specialize.Event) {
 	s.points[e.PC] = true
-	step := t.StepAt(e.From)
-	n := sort.Search(len(t.FrameChanges), func(i int) bool { return t.FrameChanges[i].Step > step }) - 1
-	if n < 0 {
-		return
-	}
-	for i := t.FrameChanges[n].Frame; i >= 0; i = t.Frames[i].Parent {
+	for i := frameAt(t, t.StepAt(e.From)); i >= 0; i = t.Frames[i].Parent {
 		if b := t.Frames[i].Site; b != nil && t.Frames[i].Context == nil {
 			s.pointed[b.Import] = true
 			return
@@ -130,13 +127,16 @@ func (s *sideCache) effectsOf(c *specialize.Context, b *cfg.Block, taken int) *s
 
 // addBlock adds the effects of a block.
 func (s *sideCache) addBlock(d *sideEffects, c *specialize.Context, b *cfg.Block) {
+	if s.run.Graph.IsImpossible(b) {
+		return
+	}
 	s.meter.Add(1 + len(b.Stmts))
 	d.registers.addAll(s.writtenState(b.Block))
 	s.addAccesses(d, c, b)
 	if b.NoReturn || b.Unknown && len(b.Calls) == 0 {
 		d.mayNotReturn = true
 	}
-	if b.Syscall || b.Import != "" && s.pointed[b.Import] || s.hasPoint(b) {
+	if b.Syscall && s.orderedCalls || b.Import != "" && s.pointed[b.Import] || s.hasPoint(b) {
 		d.reachesEvent = true
 	}
 	d.makesThreads = d.makesThreads || b.Syscall || b.Unknown && len(b.Calls) == 0 && b.Jump != vex.JumpRet
@@ -207,7 +207,7 @@ func (d *sideEffects) addAccess(set alias.Set, store, atomic bool) {
 
 // addLibrary adds the effects of a function of a library.
 func (s *sideCache) addLibrary(d *sideEffects, c *specialize.Context, b *cfg.Block, m *cfg.Model) {
-	d.reachesEvent = d.reachesEvent || m.Event
+	d.reachesEvent = d.reachesEvent || m.MayBeEvent(s.orderedCalls)
 	d.mayNotReturn = d.mayNotReturn || m.NoReturn
 	d.makesThreads = d.makesThreads || m.Forks
 	called := allState.minus(&preservedState)

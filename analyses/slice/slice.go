@@ -127,8 +127,7 @@ func Prepare(in *Input, o Options) *Slicer {
 	if o.Mode == Plain {
 		o.Clone.Merge = true
 	}
-	graph := cfg.Build(in.Image, in.Models, specialize.Observe(in.Trace, in.Image))
-	s := &Slice{Calls: specialize.TraceCalls(in.Trace, graph, in.Events, o.Clone)}
+	s := &Slice{Calls: makeGraph(in, o.Clone)}
 	s.kept, s.because = make([][]blocktrace.Constraint, len(in.Trace.Threads)), make([][]Reason, len(in.Trace.Threads))
 	if o.Mode == Simplified || o.Mode == Plain {
 		dropBranches(s, o)

@@ -52,6 +52,59 @@ func (s *stateBytes) addAll(o *stateBytes) {
 	}
 }
 
+// liveState is the bytes of the guest state that the slice reads later.
+type liveState struct {
+	stateBytes
+	// uses are, for each word with a byte in the set, the position of the last instruction that reads it.
+	uses [stateSlots]int
+}
+
+// stateSlots is the number of words of 8 bytes of the guest state.
+const stateSlots = stateWords * 8
+
+// isEmpty reports whether no byte of a word is in the set.
+func (s *stateBytes) isEmpty(slot int) bool { return s[slot/8]>>(slot%8*8)&0xff == 0 }
+
+// use adds bytes that an instruction at a position reads.
+func (l *liveState) use(from, n, at int) {
+	for slot := from / 8; slot <= (from+n-1)/8; slot++ {
+		if l.isEmpty(slot) || at > l.uses[slot] {
+			l.uses[slot] = at
+		}
+	}
+	l.add(from, n)
+}
+
+// kill removes bytes that an instruction writes. If one was in the set, it returns the position of the last instruction
+// that reads it.
+func (l *liveState) kill(from, n int) (until int, hit bool) {
+	until = l.lastUse(from, n)
+	return until, l.remove(from, n)
+}
+
+// lastUse is the position of the last instruction that reads the words of some bytes.
+func (l *liveState) lastUse(from, n int) (until int) {
+	for slot := from / 8; slot <= (from+n-1)/8; slot++ {
+		if !l.isEmpty(slot) {
+			until = max(until, l.uses[slot])
+		}
+	}
+	return until
+}
+
+// isReadFrom reports whether an instruction at or after a position reads bytes of a set.
+func (l *liveState) isReadFrom(o *stateBytes, at int) bool {
+	for i := range o {
+		both := l.stateBytes[i] & o[i]
+		for k := i * 8; both != 0; k, both = k+1, both>>8 {
+			if both&0xff != 0 && l.uses[k] >= at {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // minus is the bytes that are not in another set.
 func (s *stateBytes) minus(o *stateBytes) stateBytes {
 	var out stateBytes

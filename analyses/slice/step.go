@@ -19,8 +19,8 @@ type stepSlicer struct {
 	site          int // index after the next site
 }
 
-// sliceStatements reports whether a computed value is in the slice.
-func (b *stepSlicer) sliceStatements(first, last int) bool {
+// sliceStatements slices a part of a step.
+func (b *stepSlicer) sliceStatements(first, last int) {
 	block := b.step.Block
 	if b.keepOutcome && last == len(block.Stmts) {
 		b.useOperand(block.Next)
@@ -40,14 +40,31 @@ func (b *stepSlicer) sliceStatements(first, last int) bool {
 	if b.any {
 		b.markStep(Value)
 	}
-	return b.any
+}
+
+// killTemp makes a temporary dead, and reports whether it was live. Other blocks of the program in the step may read it.
+func (b *stepSlicer) killTemp(n vex.Temp) bool {
+	until := b.temps[n] - 1
+	b.temps[n] = 0
+	return until >= 0 && b.need(until, true)
+}
+
+// needState records a write of bytes of the state, and reports whether one is live. They stay live.
+func (b *stepSlicer) needState(w *stateBytes) bool {
+	hit := w.intersects(&b.registers.stateBytes)
+	for slot := 0; hit && slot < stateSlots; slot++ {
+		if !w.isEmpty(slot) {
+			b.need(b.registers.lastUse(slot*8, 8), true)
+		}
+	}
+	return hit
 }
 
 // useOperand makes an operand live.
 func (b *stepSlicer) useOperand(e vex.Expr) {
 	switch e := e.(type) {
 	case *vex.Read:
-		b.temps[e.Temp] = true
+		b.temps[e.Temp] = max(b.temps[e.Temp], b.at+1)
 	case *vex.Get:
 		b.useState(e.Offset, e.Type.Bytes())
 	}
@@ -56,7 +73,7 @@ func (b *stepSlicer) useOperand(e vex.Expr) {
 // useState makes bytes of the state live.
 func (b *stepSlicer) useState(offset, n int) {
 	if !fixedState.containsAny(offset, n) {
-		b.registers.add(offset, n)
+		b.registers.use(offset, n, b.at)
 	}
 }
 
@@ -80,7 +97,7 @@ func isDivision(k concolic.Kind) bool { return k == concolic.Division }
 func (b *stepSlicer) sliceStatement(i int, s vex.Stmt) bool {
 	switch s := s.(type) {
 	case *vex.Put:
-		if b.registers.remove(s.Offset, b.step.Block.TypeOf(s.Data).Bytes()) {
+		if b.need(b.registers.kill(s.Offset, b.step.Block.TypeOf(s.Data).Bytes())) {
 			b.useOperand(s.Data)
 			return true
 		}
@@ -96,6 +113,7 @@ func (b *stepSlicer) sliceStatement(i int, s vex.Stmt) bool {
 		}
 	case *vex.PutI:
 		if b.registers.containsAny(s.Array.Base, s.Array.Count*s.Array.Elem.Bytes()) {
+			b.need(b.registers.lastUse(s.Array.Base, s.Array.Count*s.Array.Elem.Bytes()), true)
 			b.useOperand(s.Index)
 			b.useOperand(s.Data)
 			b.keepConstraintsAt(i, anyKind)
@@ -112,7 +130,7 @@ func (b *stepSlicer) sliceStatement(i int, s vex.Stmt) bool {
 }
 
 func (b *stepSlicer) sliceAssign(i int, s *vex.Assign) bool {
-	wanted := b.temps[s.Temp]
+	wanted := b.killTemp(s.Temp)
 	if l, ok := s.Data.(*vex.Load); ok {
 		return b.sliceLoad(i, l.Addr, wanted)
 	}
@@ -122,7 +140,6 @@ func (b *stepSlicer) sliceAssign(i int, s *vex.Assign) bool {
 	if !wanted {
 		return false
 	}
-	b.temps[s.Temp] = false
 	b.keepConstraintsAt(i, anyKind)
 	b.useExpr(s.Data)
 	return true
@@ -183,7 +200,7 @@ func (b *stepSlicer) sliceLoad(i int, addr vex.Expr, wanted bool) bool {
 		return false
 	}
 	if n >= 0 && b.step.Addrs[n] != blocktrace.NoAddr {
-		b.space.addBytes(b.step.Addrs[n], b.step.Block.Sites[n].Size, b.siteSet(n))
+		b.space.addBytes(b.step.Addrs[n], b.step.Block.Sites[n].Size, b.siteSet(n), b.Place, b.at)
 	}
 	b.keepConstraintsAt(i, anyKind)
 	return true
@@ -196,7 +213,7 @@ func (b *stepSlicer) sliceStore(i int, addr, data, guard vex.Expr) bool {
 	if n < 0 {
 		return false
 	}
-	hit := b.step.Addrs[n] != blocktrace.NoAddr && b.space.killBytes(b.step.Addrs[n], b.step.Block.Sites[n].Size)
+	hit := b.step.Addrs[n] != blocktrace.NoAddr && b.need(b.space.killBytes(b.step.Addrs[n], b.step.Block.Sites[n].Size, b.Place))
 	if hit {
 		b.useOperand(data)
 	}
@@ -218,8 +235,7 @@ func (b *stepSlicer) sliceStore(i int, addr, data, guard vex.Expr) bool {
 }
 
 func (b *stepSlicer) sliceGuardedLoad(i int, s *vex.LoadG) bool {
-	wanted := b.temps[s.Temp]
-	b.temps[s.Temp] = false
+	wanted := b.killTemp(s.Temp)
 	if b.sliceLoad(i, s.Addr, wanted) {
 		b.useOperand(s.Guard)
 		b.useOperand(s.Alt)
@@ -230,14 +246,15 @@ func (b *stepSlicer) sliceGuardedLoad(i int, s *vex.LoadG) bool {
 
 // sliceExchange slices a compare-and-exchange: its sites are loads and then stores.
 func (b *stepSlicer) sliceExchange(i int, s *vex.CAS) bool {
-	hit := b.temps[s.OldLo] || s.OldHi != vex.NoTemp && b.temps[s.OldHi]
+	hit := b.killTemp(s.OldLo)
+	hit = s.OldHi != vex.NoTemp && b.killTemp(s.OldHi) || hit
 	for n := b.previousSite(i); n >= 0; n = b.previousSite(i) {
 		x, at := &b.step.Block.Sites[n], b.step.Addrs[n]
 		if x.Store && at != blocktrace.NoAddr {
-			hit = b.space.killBytes(at, x.Size) || hit
+			hit = b.need(b.space.killBytes(at, x.Size, b.Place)) || hit
 		}
 		if !x.Store && hit && at != blocktrace.NoAddr {
-			b.space.addBytes(at, x.Size, b.siteSet(n))
+			b.space.addBytes(at, x.Size, b.siteSet(n), b.Place, b.at)
 		}
 	}
 	if hit || b.keepAddresses {
@@ -257,19 +274,19 @@ func (b *stepSlicer) sliceExchange(i int, s *vex.CAS) bool {
 }
 
 func (b *stepSlicer) sliceDirty(i int, s *vex.Dirty) bool {
-	hit := s.Temp != vex.NoTemp && b.temps[s.Temp]
+	hit := s.Temp != vex.NoTemp && b.killTemp(s.Temp)
 	var w stateBytes
 	addStateWrites(b.step.Block.Block, s, &w)
-	hit = w.intersects(&b.registers) || hit
+	hit = b.needState(&w) || hit
 	for n := b.previousSite(i); n >= 0; n = b.previousSite(i) {
 		x, at := &b.step.Block.Sites[n], b.step.Addrs[n]
 		if at == blocktrace.NoAddr {
 			continue
 		}
 		if x.Store {
-			hit = b.space.killBytes(at, x.Size) || hit
+			hit = b.need(b.space.killBytes(at, x.Size, b.Place)) || hit
 		} else if hit {
-			b.space.addBytes(at, x.Size, b.siteSet(n))
+			b.space.addBytes(at, x.Size, b.siteSet(n), b.Place, b.at)
 		}
 	}
 	if !hit {

@@ -3,6 +3,7 @@ package slice
 import (
 	"math"
 	"slices"
+	"sort"
 
 	"github.com/heddle-dmt/heddle/analyses/alias"
 	"github.com/heddle-dmt/heddle/analyses/blocktrace"
@@ -43,12 +44,14 @@ type threadSlicer struct {
 	*specialize.Thread
 	cursor    *blocktrace.Cursor
 	space     *liveMemory
-	registers stateBytes
+	registers liveState
 	events    []specialize.Event // that are still to be reached
 	moves     int                // frame changes before the current frame
 	frame     *frameState
 	states    []*frameState
-	temps     []bool
+	temps     []int // by temporary: the position after the last one that reads it, 0: it is dead
+	at        int   // the current position
+	needed    []neededValue
 	regions   *regionCursor
 
 	step      *blocktrace.Step
@@ -64,15 +67,13 @@ type threadSlicer struct {
 type frameState struct {
 	*specialize.Frame
 	number int
-	// nearest is the position of the first thing in the slice after the current position,
-	// in the frame or in functions that it calls.
-	nearest int
 	// visits are, by block, the position of its next execution; next is the block that was
 	// executed next.
 	visits []int
 	next   *cfg.Block
-	// saved are the caller's registers that the function preserves.
-	saved stateBytes
+	// saved are the caller's registers that the function preserves, and savedUses where they are read.
+	saved     stateBytes
+	savedUses [16]int
 
 	// For a library call: whether it is skipped, whether its data are in the slice, and
 	// whether its constraints are kept.
@@ -134,13 +135,44 @@ func (w *runSlicer) liveIn(n uint64) *liveMemory {
 	return l
 }
 
+// neededValue is something in the slice: an event, with noPosition, or a write of a value that the slice reads until a
+// position.
+type neededValue struct{ at, until int }
+
+// need records that the current instruction has to be executed, if something is hit: an event, or a write of a value that
+// is read until a position. It returns hit.
+func (t *threadSlicer) need(until int, hit bool) bool {
+	if !hit || until <= t.at || t.mode == Lower && until != noPosition {
+		return hit
+	}
+	at := t.at
+	for n := len(t.needed); n > 0; n-- {
+		last := t.needed[n-1]
+		at = min(at, last.at)
+		if last.until > until {
+			break
+		}
+		t.needed = t.needed[:n-1]
+	}
+	t.needed = append(t.needed, neededValue{at, until})
+	return true
+}
+
+// isNeededBefore reports whether something in the slice lies between the current position and another one, and is an event
+// or is read from that position on. The code between may be left out otherwise: what it computes is read by itself alone.
+func (t *threadSlicer) isNeededBefore(back int) bool {
+	i := sort.Search(len(t.needed), func(i int) bool { return t.needed[i].at < back })
+	return i < len(t.needed) && t.needed[i].until >= back
+}
+
 // position orders the executions of a thread: a part of a step.
 func position(step, part int) int { return step<<3 | min(part, 7) }
 
 // sliceStep slices a step.
 func (t *threadSlicer) sliceStep(s *blocktrace.Step) {
 	t.sides.meter.Add(1)
-	t.step, t.alone = s, t.run.Events.IsAlone(t.Thread.Thread, s.At)
+	t.step, t.at = s, position(s.Index, 0)
+	t.alone = t.run.Events.IsAlone(t.Thread.Thread, s.At)
 	t.enterFrame(s)
 	if t.frame == nil {
 		return
@@ -194,10 +226,11 @@ func (t *threadSlicer) enterFrame(s *blocktrace.Step) {
 
 // newFrame begins a frame, at its end.
 func (t *threadSlicer) newFrame(n int) *frameState {
-	f := &frameState{Frame: &t.Frames[n], number: n, nearest: noPosition}
+	f := &frameState{Frame: &t.Frames[n], number: n}
 	f.saved = t.registers.intersection(&preservedState)
 	if f.Parent >= 0 && f.Last < t.Len() {
-		t.registers = t.registers.minus(&preservedState)
+		t.registers.stateBytes = t.registers.minus(&preservedState)
+		copy(f.savedUses[:], t.registers.uses[registerOffset(0)/8:])
 	} else {
 		f.saved = stateBytes{}
 	}
@@ -208,10 +241,16 @@ func (t *threadSlicer) newFrame(n int) *frameState {
 		}
 		if m := f.Context.Function.Model; m != nil {
 			t.prepareLibraryCall(f, m)
+		} else if f.Parent >= 0 && t.states[f.Parent] != nil {
+			f.skip = t.states[f.Parent].skip
 		}
 		return f
 	}
-	if f.Site == nil {
+	switch {
+	case f.Linkage:
+		f.skip = true
+		return f
+	case f.Site == nil:
 		f.data, f.keep = true, t.late
 		return f
 	}
@@ -234,7 +273,7 @@ func (t *threadSlicer) leaveFrame() {
 	if f.Parent < 0 {
 		return
 	}
-	t.registers.addAll(&f.saved)
+	t.restoreRegisters(f)
 	if f.uses || f.all {
 		t.useArguments(f)
 	}
@@ -245,16 +284,28 @@ func (t *threadSlicer) leaveFrame() {
 	if t.states[n] == nil {
 		t.states[n] = t.newFrame(n)
 	}
-	t.states[n].nearest = min(t.states[n].nearest, f.nearest)
 }
 
 // useArguments makes the relevant arguments of a call live.
 func (t *threadSlicer) useArguments(f *frameState) {
 	for i, r := range argumentRegisters {
 		if f.all && i < 4 || f.model != nil && slices.Contains(f.model.Uses, i+1) {
-			t.registers.add(registerOffset(r), 8)
+			t.registers.use(registerOffset(r), 8, t.at)
 		}
 	}
+}
+
+// restoreRegisters makes the registers live that a function preserves and its caller reads.
+func (t *threadSlicer) restoreRegisters(f *frameState) {
+	for n := range f.savedUses {
+		if slot := registerOffset(n) / 8; !f.saved.isEmpty(slot) {
+			if t.registers.isEmpty(slot) {
+				t.registers.uses[slot] = 0
+			}
+			t.registers.uses[slot] = max(t.registers.uses[slot], f.savedUses[n])
+		}
+	}
+	t.registers.addAll(&f.saved)
 }
 
 // addEvent puts an event into the slice.
@@ -263,7 +314,7 @@ func (t *threadSlicer) addEvent(e *specialize.Event) {
 	if f.Context == nil && f.model != nil && f.model.Opaque {
 		return
 	}
-	f.nearest = position(t.step.Index, 0)
+	t.need(noPosition, true)
 	f.uses = true
 	f.keep = f.keep || !e.Point && f.decisionsMatter()
 	t.markStep(Target)
@@ -284,25 +335,27 @@ func (w *runSlicer) sliceKernelEvent(e *blocktrace.Event) {
 	switch e.Kind {
 	case blocktrace.Return:
 		// The schedule determines the result.
-		t.registers.remove(registerOffset(rax), 8)
+		until, hit := t.registers.kill(registerOffset(rax), 8)
+		t.at = t.at&^7 - 1 // the call is in the step before
+		t.need(until, hit)
 		t.registers.remove(registerOffset(rcx), 8)
 		t.registers.remove(registerOffset(r11), 8)
 	case blocktrace.KernelWrite, blocktrace.Input:
-		if w.liveIn(e.Space).killBytes(e.Addr, int(e.Size)) {
-			t.keepSyscall()
+		if until, hit := w.liveIn(e.Space).killBytes(e.Addr, int(e.Size), t.Place); hit {
+			t.keepSyscall(until)
 		}
 	case blocktrace.MovePages:
-		w.liveIn(e.Space).killBytes(e.To, int(e.Size))
+		w.liveIn(e.Space).killBytes(e.To, int(e.Size), t.Place)
 	}
 }
 
-// keepSyscall puts the arguments of a system call into the slice.
-func (t *threadSlicer) keepSyscall() {
+// keepSyscall puts the arguments of a system call into the slice, which has written what is read until a position.
+func (t *threadSlicer) keepSyscall(until int) {
 	if t.cursor.Prev() {
-		t.step = &t.cursor.Step
+		t.step, t.at = &t.cursor.Step, position(t.cursor.Index, 0)
 		t.enterFrame(t.step)
 		if f := t.frame; f != nil {
-			f.nearest = position(t.step.Index, 0)
+			t.need(until, true)
 			f.skip, f.data, f.keep = false, true, f.decisionsMatter()
 			t.markStep(Value)
 			for i := range t.step.Constraints {
@@ -314,9 +367,9 @@ func (t *threadSlicer) keepSyscall() {
 		t.cursor.Next()
 	}
 	for _, r := range callRegisters[:3] {
-		t.registers.add(registerOffset(r), 8)
+		t.registers.use(registerOffset(r), 8, t.at)
 	}
-	t.registers.add(registerOffset(rax), 8)
+	t.registers.use(registerOffset(rax), 8, t.at)
 }
 
 // keepConstraint keeps a constraint.

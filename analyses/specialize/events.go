@@ -29,10 +29,12 @@ type Event struct {
 type Events struct {
 	// Schedule is the schedule that the events belong to.
 	Schedule *event.Schedule
-	byThread map[arch.ThreadID][]Event
-	points   []pointOrder
-	ends     map[arch.ThreadID]int
-	alone    map[arch.ThreadID]uint64
+	// FreeCalls is set if the schedule orders no system calls: they are no events.
+	FreeCalls bool
+	byThread  map[arch.ThreadID][]Event
+	points    []pointOrder
+	ends      map[arch.ThreadID]int
+	alone     map[arch.ThreadID]uint64
 }
 
 // pointOrder is a constraint: an instruction of one thread before one of another.

@@ -49,6 +49,8 @@ type Frame struct {
 	Round int
 	// CallsBack is set for a library call that has called back into the program.
 	CallsBack bool
+	// Linkage is set for code of a linkage table that jumps to a function of the program.
+	Linkage bool
 
 	events int // events of the thread before the call
 	rounds map[*cfg.Block]*roundCounter
@@ -135,6 +137,9 @@ func lastInstructionAddr(b *vex.Block) uint64 {
 	return at
 }
 
+// Late reports whether the trace begins when threads are inside functions: what they have done before is not known.
+func (r *CallTrace) Late() bool { return r.options.Late }
+
 // TraceCalls finds the calls of all threads.
 func TraceCalls(t *blocktrace.Trace, g *cfg.Graph, e *Events, o Options) *CallTrace {
 	r := &CallTrace{
@@ -213,11 +218,49 @@ func (f *callTracer) leaveLibrary(step int, b *blocktrace.Block) {
 		f.leaveFrames(step, f.lastAccess)
 		return
 	}
+	if f.isLinkage(step) {
+		f.enterLinked(step, b)
+		return
+	}
 	slot := f.Frames[f.current].Slot
 	if f.lastStep != nil && f.lastStep.Jump == vex.JumpCall {
 		slot = f.lastAccess
 	}
 	f.enterFrame(step, b, true, slot)
+}
+
+// isLinkage reports whether all steps of the current frame so far are of a linkage table, which the program called.
+func (f *callTracer) isLinkage(step int) bool {
+	fr := &f.Frames[f.current]
+	if fr.Parent < 0 || f.Frames[fr.Parent].Context == nil || fr.Site == nil || step-fr.First > maxLinkageSteps {
+		return false
+	}
+	c := f.Thread.Cursor(fr.First)
+	for c.Next() && c.Index < step {
+		if !f.run.Graph.Image.IsLinkage(c.Block.Addr) {
+			return false
+		}
+	}
+	return true
+}
+
+// maxLinkageSteps is the most steps from the beginning of an entry of a linkage table to the function.
+const maxLinkageSteps = 3
+
+// enterLinked enters a function of the program that was called through a linkage table, the current frame.
+func (f *callTracer) enterLinked(step int, b *blocktrace.Block) {
+	through := &f.Frames[f.current]
+	function := f.run.Graph.FunctionAt(b.Addr)
+	if function == nil {
+		f.enterFrame(step, b, true, through.Slot)
+		return
+	}
+	through.Last, through.Linkage = step, true
+	f.Frames = append(f.Frames, Frame{
+		Parent: through.Parent, Site: through.Site, Slot: through.Slot, Round: through.Round, First: step, events: f.passedEvents,
+		Context: f.run.CallContext(f.Frames[through.Parent].Context, through.Site, function, through.Round, f.Place),
+	})
+	f.switchFrame(step, len(f.Frames)-1)
 }
 
 // isProgramReturn reports whether a return through a stack slot returns to the program at

@@ -144,12 +144,14 @@ func processorTime() time.Duration {
 
 // window is what is read of the trace.
 type window struct {
-	process  int32
-	program  string
-	at       uint64 // where it is mapped
-	schedule *event.Schedule
-	marks    []hybrid.Mark
-	ids      []arch.ThreadID
+	process int32
+	program string
+	at      uint64 // where it is mapped
+	// libraries are the files that are sliced with it.
+	libraries []cfg.File
+	schedule  *event.Schedule
+	marks     []hybrid.Mark
+	ids       []arch.ThreadID
 	// begun is how many instructions each thread had retired when the window began.
 	begun map[arch.ThreadID]uint64
 	of    map[arch.ThreadID]int32 // processes of threads
@@ -175,14 +177,26 @@ func readWindow(path string) (*window, error) {
 		}
 	}))
 	err = cmp.Or(err, each(r, trace.Mappings, func(e *event.Mapping) {
-		if e.Process == w.process && e.Offset == 0 && w.program == "" {
-			w.program, w.at = e.Name, uint64(e.Addr)
+		if e.Process == w.process && e.Offset == 0 {
+			w.addFile(e.Name, uint64(e.Addr))
 		}
 	}))
 	if err == nil && w.process == 0 {
 		err = errNoServer.New(path, "nothing is read from a socket in it")
 	}
 	return w, cmp.Or(err, w.order(r))
+}
+
+// addFile adds a mapped file: the first is the program, and libraries other than the run-time libraries are sliced with it.
+func (w *window) addFile(name string, at uint64) {
+	if w.program == "" {
+		w.program, w.at = name, at
+		return
+	}
+	has := func(f cfg.File) bool { return f.Path == name }
+	if name != w.program && !slices.ContainsFunc(w.libraries, has) && cfg.IsSliced(name) {
+		w.libraries = append(w.libraries, cfg.File{Path: name, Bias: at})
+	}
 }
 
 // each calls do for the events of a stream.
@@ -243,7 +257,7 @@ func (w *window) order(r *trace.Reader) error {
 
 // follow repeats the run, and follows the server through the window on expressions.
 func (w *window) follow(ctx context.Context, path string, o Options) (*concolicrun.Recording, *slice.Input, error) {
-	image, err := cfg.OpenImage(w.program, w.at)
+	image, err := cfg.OpenImage(w.program, w.at, w.libraries...)
 	if err != nil {
 		return nil, nil, errImage.Wrap(err, path, w.program)
 	}
@@ -265,7 +279,9 @@ func (w *window) follow(ctx context.Context, path string, o Options) (*concolicr
 	if err != nil {
 		return nil, nil, err
 	}
+	events := specialize.NewEvents(w.schedule, w.marks, w.ids)
+	events.FreeCalls = true
 	return run, &slice.Input{
-		Trace: run.Path.Trace(), Events: specialize.NewEvents(w.schedule, w.marks, w.ids), Image: image, Models: cfg.DefaultModels(),
+		Trace: run.Path.Trace(), Events: events, Image: image, Models: cfg.DefaultModels(),
 	}, nil
 }

@@ -127,3 +127,24 @@ func TestWindowOfApache(t *testing.T) {
 		t.Errorf("%+v", *r)
 	}
 }
+
+// TestWindowOfALibrary: code of a shared library is sliced as that of the program: of what handle examines there, only what
+// decides whether it locks is kept.
+func TestWindowOfALibrary(t *testing.T) {
+	begin, end := strings.Index(small, "static pthread_mutex_t"), strings.Index(small, "__attribute__((noinline)) void serve")
+	head := small[:begin]
+	library := gcctest.C(t, head+strings.Replace(small[begin:end], "static ", "", 1), "-shared", "-fPIC")
+	bin := gcctest.C(t, head+"void handle(volatile char *); extern volatile int mode;"+small[end:], library, "-Wl,-z,now")
+	at := func(n uint64) recorder.Place { return recorder.Place{Kind: recorder.AtRequest, Port: 7000, N: n} }
+	path := record(t, "exec "+bin, recorder.Stretch{From: at(3), To: at(5)})
+	r, err := window.Make(context.Background(), path, window.Options{Terms: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	terms := strings.Join(r.Terms, "\n")
+	for part, want := range map[string]bool{"[0]": true, "1000.2[1]": false, "[2]": true} {
+		if got := strings.Contains(terms, part); got != want {
+			t.Errorf("%s is kept: %v, want %v:\n%s", part, got, want, terms)
+		}
+	}
+}

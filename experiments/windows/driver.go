@@ -51,7 +51,11 @@ type Driver struct {
 	registers  uint64 // of the present window
 	hidden     hiddenState
 	preconditions
-	found     int         // races
+	found int // races
+	// unexamined are the windows with too many accesses to look for races in them.
+	unexamined int
+	// before are the connections with input that came before the signals that are held; nil: none are.
+	before    map[uint64]bool
 	addresses []arch.Addr // at which the controller is asked
 }
 
@@ -125,6 +129,9 @@ func (d *Driver) Prepare(m *machine.Machine) error {
 		return errRaces.Wrap(err)
 	}
 	d.races = newRaceFinder(func(id arch.ThreadID) *kernel.Task { return d.m.Kernel().Task(id) })
+	if !d.hybrid {
+		d.races.most = 0
+	}
 	d.controller.Cut = d.races.beginSegment
 	d.races.forked = d.hidden.names.noteFork
 	m.AddRecording(d.races)
@@ -177,8 +184,38 @@ func (d *Driver) BeforeDecision() {
 		d.controller.StartAlone()
 		d.service().HoldSignals(true)
 	}
+	d.noteSignals()
 	d.engine.Step()
 	d.inMachine.Acts = d.engine.Acts()
+	if d.engine.State() == windows.Gathering {
+		d.holdSignals()
+	}
+}
+
+// noteSignals notes which input of clients waits for a window when a signal has been sent to the server: the signal waits for
+// it.
+func (d *Driver) noteSignals() {
+	if !d.service().HasHeldSignals() || d.before != nil {
+		return
+	}
+	d.before = map[uint64]bool{}
+	for _, c := range d.list {
+		if !c.gated.Held().IsEmpty() {
+			d.before[c.shown.Number] = true
+		}
+	}
+}
+
+// holdSignals has signals wait, between windows, while input waits that came before them: if none was sent yet, any input.
+func (d *Driver) holdSignals() {
+	waits := func(c *connection) bool {
+		return !c.gated.Held().IsEmpty() && (d.before == nil || d.before[c.shown.Number])
+	}
+	hold := slices.ContainsFunc(d.list, waits)
+	if !hold {
+		d.before = nil
+	}
+	d.service().HoldSignals(hold)
 }
 
 // next is when the windows act if nothing happens before.
@@ -267,7 +304,10 @@ func (d *Driver) Connections() []*windows.Connection {
 }
 
 // Admit lets held input reach the server.
-func (d *Driver) Admit(c *windows.Connection) { d.known[c.Number].gated.Admit() }
+func (d *Driver) Admit(c *windows.Connection) {
+	delete(d.before, c.Number)
+	d.known[c.Number].gated.Admit()
+}
 
 // OpenCalls is the number of open tasks that functions or marks bound.
 func (d *Driver) OpenCalls() int {
@@ -378,6 +418,9 @@ func (d *Driver) Closing(w *windows.Window) {
 		var n int
 		constraints, n = d.races.constraints()
 		d.found += n
+		if d.races.isOverfull() {
+			d.unexamined++
+		}
 	}
 	if d.races != nil && d.races.requests != nil {
 		q := d.races.requests
@@ -394,7 +437,8 @@ func (d *Driver) Closing(w *windows.Window) {
 		w.State = d.stateDigest()
 	}
 	d.finished = append(d.finished, *w)
-	d.service().HoldSignals(false)
+	d.noteSignals()
+	d.holdSignals()
 	if w.Cause == windows.Start {
 		d.controller.AdmitOthers(d.m.Gate())
 		d.m.ApplyVerdict()

@@ -395,3 +395,79 @@ func TestDeclaredState(t *testing.T) {
 		t.Errorf("%d windows were refused, %d by memory that is not declared; hidden state %+v", report.Refused, report.Undeclared, report.Hidden)
 	}
 }
+
+// lastWords is a server with one client at a time. It prints if the client had closed its connection when SIGTERM came.
+const lastWords = `
+#include <arpa/inet.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <unistd.h>
+static volatile int closed;
+static void stop(int n) { puts(closed ? "closed" : "open"); fflush(stdout); _exit(0); }
+int main(int argc, char **argv) {
+	struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(7000), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	int s = socket(AF_INET, SOCK_STREAM, 0);
+	char b[16];
+	if (argc > 1) {
+		connect(s, (void *)&a, sizeof a);
+		write(s, "ask", 3);
+		return read(s, b, sizeof b) != 3;
+	}
+	signal(SIGTERM, stop);
+	bind(s, (void *)&a, sizeof a);
+	listen(s, 5);
+	int c = accept(s, 0, 0);
+	for (int n; (n = read(c, b, sizeof b)) > 0;) write(c, b, n);
+	closed = 1;
+	for (;;) pause();
+}`
+
+// A signal waits for the input that clients have sent before it.
+func TestSignalAfterInput(t *testing.T) {
+	bin := gcctest.C(t, lastWords)
+	p := poolParameters()
+	p.Rules.Programs = []string{filepath.Base(bin)}
+	script := fmt.Sprintf("cp %s /tmp/client; %s & server=$!; sleep 0.1; /tmp/client ask; kill $server; wait $server; echo server $?", bin, bin)
+	if _, _, out := runWindows(t, t.Context(), script, p, schedwindows.NewStore(), 0); out != "closed\nserver 0\n" {
+		t.Errorf("output %q", out)
+	}
+}
+
+// withoutTCP is a server that a client reaches by a UNIX socket and by UDP.
+const withoutTCP = `
+#include <arpa/inet.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+int main(int argc, char **argv) {
+	struct sockaddr_un path = {.sun_family = AF_UNIX, .sun_path = "/tmp/socket"};
+	struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(7001), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	int s = socket(AF_UNIX, SOCK_STREAM, 0), u = socket(AF_INET, SOCK_DGRAM, 0);
+	char b[16];
+	if (argc > 1) {
+		sendto(u, "one", 3, 0, (void *)&at, sizeof at);
+		sendto(u, "two", 3, 0, (void *)&at, sizeof at);
+		connect(s, (void *)&path, sizeof path);
+		write(s, "ask", 3);
+		return read(s, b, sizeof b) != 3;
+	}
+	bind(s, (void *)&path, sizeof path);
+	bind(u, (void *)&at, sizeof at);
+	listen(s, 5);
+	for (int i = 0; i < 2; i++) read(u, b, sizeof b);
+	int c = accept(s, 0, 0);
+	return read(c, b, sizeof b) != 3 || write(c, b, 3) != 3;
+}`
+
+// Connections by UNIX sockets and datagrams of UDP are not held back, and the report has their number.
+func TestWhatIsNotHeldBack(t *testing.T) {
+	bin := gcctest.C(t, withoutTCP)
+	p := poolParameters()
+	p.Rules.Programs = []string{filepath.Base(bin)}
+	script := fmt.Sprintf("cp %s /tmp/client; %s & server=$!; sleep 0.1; /tmp/client ask; echo client $?; wait $server; echo server $?", bin, bin)
+	_, report, out := runWindows(t, t.Context(), script, p, schedwindows.NewStore(), 0)
+	if out != "client 0\nserver 0\n" || report.Unheld != 3 || !strings.Contains(report.String(), "3 connections and datagrams") {
+		t.Errorf("%d not held, output %q: %s", report.Unheld, out, report)
+	}
+}

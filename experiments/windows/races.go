@@ -33,6 +33,8 @@ type raceFinder struct {
 	recorder *recorder.Recorder
 	current  *raceThread      // whose log is taken
 	requests *requestFollower // that shares the log, or nil
+	steps    int              // of all threads since the begin of the window
+	most     int              // with more steps, the window gets no constraints
 	forked   func(parent, child int32)
 }
 
@@ -62,13 +64,16 @@ type raceCut struct {
 	at     uint64
 }
 
+// mostSteps bounds the memory that a window takes: 800 MB. The start of a database has more.
+const mostSteps = 1 << 25
+
 // newRaceFinder makes a finder that takes the memory log, which the engine must keep.
 func newRaceFinder(tasks func(arch.ThreadID) *kernel.Task) *raceFinder {
 	f := &raceFinder{
-		tasks: tasks, buffer: memlog.NewBuffer(), threads: map[arch.ThreadID]*raceThread{}, spaces: map[*mem.Space]*races.Space{},
+		most: mostSteps, tasks: tasks, buffer: memlog.NewBuffer(), threads: map[arch.ThreadID]*raceThread{}, spaces: map[*mem.Space]*races.Space{},
 	}
 	f.follower = races.NewFollower(races.ScheduleRelative, false, func(r *races.Race) {
-		if f.numbered[r.First.Thread].serves && f.numbered[r.Second.Thread].serves {
+		if !f.isOverfull() && f.numbered[r.First.Thread].serves && f.numbered[r.Second.Thread].serves {
 			f.found = append(f.found, hybrid.Constraint{First: r.First, Second: r.Second})
 		}
 	})
@@ -122,7 +127,7 @@ func (f *raceFinder) feed(log *memlog.Buffer) {
 	}
 	f.follower.Turn(t.runner, t.branches)
 	f.follower.Follow(entries, log.AllBytes(), t.branches, f.counted, func(uint64) {})
-	if t.serves {
+	if t.serves && !f.isOverfull() {
 		f.noteSteps(t, entries)
 	}
 }
@@ -153,9 +158,19 @@ func (f *raceFinder) noteSteps(t *raceThread, entries []memlog.Entry) {
 		s := raceStep{pc: e.PC, branches: t.branches + uint64(e.Branches-uint32(f.counted)), syncs: t.syncs}
 		if n := len(t.steps); n == 0 || t.steps[n-1] != s {
 			t.steps = append(t.steps, s)
+			f.steps++
+		}
+	}
+	if f.isOverfull() {
+		f.found = nil
+		for _, t := range f.numbered {
+			t.steps = nil
 		}
 	}
 }
+
+// isOverfull reports whether the window has had too many accesses to be examined.
+func (f *raceFinder) isOverfull() bool { return f.steps > f.most }
 
 // Begin implements recorder.Recording, and so do the methods below.
 func (f *raceFinder) Begin(r *recorder.Recorder, t *kernel.Task) {
@@ -228,7 +243,7 @@ func (f *raceFinder) beginWindow() {
 			}
 		}
 	}
-	f.cuts, f.found = nil, nil
+	f.cuts, f.found, f.steps = nil, nil, 0
 	for _, t := range f.numbered {
 		t.begun, t.steps = t.syncs, nil
 	}

@@ -108,6 +108,9 @@ type Report struct {
 	Requests int `json:"requests"`
 	Carried  int `json:"carried"`
 	Rounds   int `json:"rounds"`
+	// Unheld counts the connections to UNIX sockets of the server and the datagrams to it by UNIX sockets and UDP: they are not
+	// held back.
+	Unheld uint64 `json:"unheld"`
 	// Forced counts how often a window was forced to continue (windows.Window.Forced).
 	Forced int `json:"forced"`
 	// Waited is the mean time in cycles that a request has waited for its window, Busy the
@@ -133,10 +136,12 @@ type Report struct {
 	// the windows (windows.Order).
 	Races       int `json:"races"`
 	Constraints int `json:"constraints"`
-	Added       int `json:"added"`
-	Enforced    int `json:"enforced"`
-	Stalled     int `json:"stalled"`
-	Missed      int `json:"missed"`
+	// Unexamined counts the windows with more than 2^25 accesses to memory, in which races were not looked for.
+	Unexamined int `json:"unexamined"`
+	Added      int `json:"added"`
+	Enforced   int `json:"enforced"`
+	Stalled    int `json:"stalled"`
+	Missed     int `json:"missed"`
 	// Exact counts the windows with requests that had a stored schedule for the same input, Admitted the windows that
 	// the precondition of a schedule for another one admitted, Followed those of them that had the schedule's turns, and
 	// Refused the windows with requests that no schedule admitted.
@@ -233,7 +238,10 @@ func (d *Driver) Report() *Report {
 		}
 	}
 	r.Preconditions, r.Hidden, r.Registers, r.Undeclared = d.preconditions, d.hidden.list(), d.hidden.registers, d.hidden.undeclared
-	r.Races = d.found
+	if d.gate != nil {
+		r.Unheld = d.gate.Passed()
+	}
+	r.Races, r.Unexamined = d.found, d.unexamined
 	for _, o := range d.store.All() {
 		r.Constraints += len(o.Constraints)
 	}
@@ -256,8 +264,15 @@ func (r *Report) String() string {
 	if r.Constraints > 0 || r.Races > 0 {
 		text += fmt.Sprintf("; races: %d, constraints: %d stored, %d enforced, %d missed", r.Races, r.Constraints, r.Enforced, r.Missed)
 	}
+	if r.Unexamined > 0 {
+		text += fmt.Sprintf("; races were not looked for in %d windows, which have too many accesses to memory: their schedules have no constraints", r.Unexamined)
+	}
 	if r.Admitted > 0 || r.Preconditions.Computed > 0 {
 		text += fmt.Sprintf("; preconditions: %d windows admitted, %d of which have followed, %d refused", r.Admitted, r.Followed, r.Refused)
+	}
+	if r.Unheld > 0 {
+		text += fmt.Sprintf("; %d connections and datagrams by UNIX sockets and UDP were not held back: they begin windows of the cause other (%d), "+
+			"whose time depends on the clients: TCP avoids that", r.Unheld, r.Other)
 	}
 	if r.Forced > 0 {
 		text += fmt.Sprintf("; the server was forced to continue %d times, so that its windows are not reproducible: "+

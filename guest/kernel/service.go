@@ -85,6 +85,9 @@ func (s *Service) HoldSignals(on bool) {
 	}
 }
 
+// HasHeldSignals reports whether signals wait.
+func (s *Service) HasHeldSignals() bool { return len(s.held) > 0 }
+
 // holdsBackSignal keeps a signal that the thread sends to a process, or to one of its threads, if
 // it is to wait, and reports whether it does.
 func (t *Task) holdsBackSignal(p *Process, thread *Task, info sigInfo) bool {

@@ -26,6 +26,7 @@ type Gate struct {
 	ordinals    map[int32]uint64 // of clients' processes
 	changes     uint64
 	latest      *Gated // that the service has read
+	passed      uint64
 }
 
 // Gated is a connection through the gate, as the service's side has it.
@@ -94,6 +95,17 @@ func (g *Gate) LatestRead() *Gated { return g.latest }
 
 // Changes counts the inputs that the gate was given.
 func (g *Gate) Changes() uint64 { return g.changes }
+
+// Passed counts what other processes have sent to the service past the gate: connections to its UNIX sockets, and datagrams of
+// UNIX sockets and UDP.
+func (g *Gate) Passed() uint64 { return g.passed }
+
+// notePassage counts a connection or a datagram to another socket, if it passes the gate.
+func (s *Socket) notePassage(to *Socket) {
+	if g := s.stack.gate; g != nil && to.service && !s.service {
+		g.passed++
+	}
+}
 
 // isGatedFor reports whether a connection of a client to a listener passes the gate.
 func (s *Socket) isGatedFor(client *Socket) bool {

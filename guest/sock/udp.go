@@ -155,6 +155,7 @@ func (s *Socket) udpPush() {
 		return
 	}
 	from.Family = uint16(o.family)
+	s.notePassage(o)
 	o.enqueue(&message{data: data, from: from, to: to, cost: datagramCost(len(data))})
 }
 

@@ -130,6 +130,7 @@ func (s *Socket) unixConnect(c *vfs.Ctx, a Addr) (*wait.Queue, unix.Errno) {
 	s.connectPair(n)
 	s.remote = o.local
 	o.accepts = append(o.accepts, n)
+	s.notePassage(o)
 	o.queue.Wake(unix.EPOLLIN | unix.EPOLLRDNORM)
 	return nil, 0
 }
@@ -318,6 +319,9 @@ func (s *Socket) unixSend(c *vfs.Ctx, out *Outgoing) (*wait.Queue, unix.Errno) {
 		return nil, unix.EPIPE
 	case o != s && o.peer != s && o.isQueueFull():
 		return o.space, unix.EAGAIN
+	}
+	if s.kind == unix.SOCK_DGRAM {
+		s.notePassage(o)
 	}
 	o.enqueue(&message{
 		data: append([]byte(nil), out.Data...), cred: s.credentialsFor(c, o, out),

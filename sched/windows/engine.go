@@ -189,15 +189,17 @@ type Window struct {
 
 // Engine is the state machine of windows.
 type Engine struct {
-	options  Options
-	world    World
-	state    State
-	windows  int // that have begun
-	changes  uint64
-	quiet    arch.Cycles // since when no thread of the server can run
-	isQuiet  bool
-	closed   arch.Cycles // when the last window ended
-	limit    int64       // of the server's clock in this window
+	options Options
+	world   World
+	state   State
+	windows int // that have begun
+	changes uint64
+	quiet   arch.Cycles // since when no thread of the server can run
+	isQuiet bool
+	closed  arch.Cycles // when the last window ended
+	// admitted is when the last window that began with input, or the start, ended.
+	admitted arch.Cycles
+	limit    int64 // of the server's clock in this window
 	current  Window
 	touched  map[uint64]bool // connections of the current window
 	forced   arch.Cycles     // when the window began, or was forced to continue
@@ -424,7 +426,7 @@ func (e *Engine) waiting() []*Connection {
 // timeout is when the input of a list has waited for the timeout.
 func (e *Engine) timeout(list []*Connection) (at arch.Cycles) {
 	for i, c := range list {
-		if due := max(c.since, e.closed) + e.options.Timeout; i == 0 || due < at {
+		if due := max(c.since, e.admitted) + e.options.Timeout; i == 0 || due < at {
 			at = due
 		}
 	}
@@ -564,6 +566,9 @@ func (e *Engine) end() {
 		}
 	}
 	e.closed = e.world.Now()
+	if e.current.Cause != Timer && e.current.Cause != Other { // windows without input do not make it wait
+		e.admitted = e.closed
+	}
 	e.current.End, e.current.Output = e.closed, HexText(h.Sum64())
 	e.state = Gathering
 	e.world.Closing(&e.current)

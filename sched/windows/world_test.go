@@ -390,3 +390,17 @@ func TestRandomWorlds(t *testing.T) {
 		}
 	}
 }
+
+// A server with timers at shorter intervals than the timeout does not keep input waiting.
+func TestTimersDoNotDelayInput(t *testing.T) {
+	w := newFakeWorld()
+	for at := int64(1); at <= 40; at++ {
+		w.timers = append(w.timers, at*testOptions.TimeoutNS/4)
+	}
+	w.connect(1)
+	w.run(t, testOptions)
+	i := slices.IndexFunc(w.windows, func(x Window) bool { return x.Cause == Partial })
+	if i < 0 || w.windows[i].Begin > 2*testOptions.Timeout {
+		t.Errorf("the connection is not admitted in time: %+v", w.windows)
+	}
+}
