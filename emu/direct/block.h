@@ -6,7 +6,7 @@
 #include "engine.h"
 
 #define BLOCK_INSNS 48u   // instructions of a block, at most
-#define UNROLL_INSNS 28u  // ... of a loop whose body it has several times
+#define UNROLL_INSNS 48u  // ... of a loop whose body it has several times
 #define BLOCK_COST 240u   // cycles of a block, at most
 #define HEAT_START 512u   // executions of a short block after which a long one takes its place
 #define BLOCK_PAGES 4u    // pages that a block's instructions lie in, at most
@@ -69,6 +69,8 @@ struct direct_point {
   struct direct_flags flags;
 };
 
+#define FLAG_CODE_BYTES 11u  // of a conditional jump and another one
+
 // ---- exits ------------------------------------------------------------------------------------
 
 struct direct_exit {
@@ -78,6 +80,10 @@ struct direct_exit {
   uint32_t next_linked;  // exit to the same block
   uint32_t jump[2];      // offsets in the block's code of jumps to patch: with and without the block's own registers
   uint32_t start[2];     // their targets when it is not linked
+  // Where it stores the flags, 0: nowhere. While it is linked to a block that does not need them, a jump to that is there, and
+  // one to where the flags are stored before C is entered. flag_code is what is there otherwise.
+  uint32_t flags, flags_leave;
+  uint8_t flag_code[FLAG_CODE_BYTES];
   uint16_t count, cost;
   uint8_t class;         // of an indirect branch, 0: direct
   bool boundary;         // it follows a branch
@@ -107,6 +113,7 @@ struct direct_block {
   // Registers that 10, 11 and, with a raw log, 15 have changed places with, or NO_REGISTER.
   uint8_t swapped[3];
   bool needs_flags, live;
+  bool ignores_flags;            // it sets all flags before it can be left
   bool shared;                   // it and its links hold for each space that has its pages at its addresses
   bool is_short;                 // it ends at its first branch, and counts how often it is executed
   bool is_target;                // it has been in a table of targets

@@ -1,6 +1,6 @@
 // Running blocks.
 //
-// The budget that translated code is granted is one word: cycles in the upper half, which end
+// The budget that translated code is granted is one word: cycles in its upper bits, which end
 // it, and instructions in the lower, which are counted. An instruction costs a cycle at least, so
 // that there are enough of both. A block takes its cost off when it is left, and goes back to C if
 // nothing remains. Granted is less than what is left by the cost of one block, so that none runs
@@ -9,8 +9,7 @@
 
 #include "block.h"
 
-#define COUNT_START ((uint64_t)1 << 31)
-#define GRANT_MOST ((int64_t)1 << 30)
+#define GRANT_MOST ((int64_t)1 << 19)
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
@@ -24,22 +23,21 @@ int64_t direct_free_instructions(const struct direct_engine *e) {
 }
 
 static void grant(struct direct_engine *e, int64_t cycles) {
-  uint64_t start = log_collects(&e->log) ? UINT32_MAX : COUNT_START;
-  e->context->budget = (int64_t)((uint64_t)cycles << 32 | start);
+  unsigned shift = direct_budget_shift(&e->log);
+  e->context->budget = (int64_t)((uint64_t)cycles << shift | (((uint64_t)1 << shift) - 1));
 }
 
 // Instructions of the grant that have been used.
 static int64_t used_instructions(const struct direct_engine *e) {
-  uint32_t rest = (uint32_t)e->context->budget;
-  if (log_collects(&e->log)) return UINT16_MAX - (rest >> COLLECTED_BITS);
-  return (int64_t)(COUNT_START - rest);
+  int64_t start = ((int64_t)1 << direct_budget_shift(&e->log)) - 1, used = start - (e->context->budget & start);
+  return log_collects(&e->log) ? used >> COLLECTED_BITS : used;
 }
 
 // Takes what was used of the grant off what is left.
 static void settle(struct direct_engine *e, int64_t granted) {
   int64_t used = used_instructions(e);
   e->instructions_left -= used;
-  e->cycles_left -= granted - (e->context->budget >> 32);
+  e->cycles_left -= granted - (e->context->budget >> direct_budget_shift(&e->log));
   if (used) e->passed = false;
 }
 

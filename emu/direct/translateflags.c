@@ -27,15 +27,18 @@ static bool is_visible(const struct direct_insn *in) {
   return (in->what & (INSN_MEMORY | INSN_FLOAT)) || in->mnemonic == ZYDIS_MNEMONIC_DIV || in->mnemonic == ZYDIS_MNEMONIC_IDIV;
 }
 
-// Reports whether the flags that instruction i leaves matter to anything.
-static bool matter_after(const struct translation *t, unsigned i) {
-  for (unsigned j = i + 1; j < t->n; j++) {
+// Reports whether the flags before instruction i matter to anything.
+static bool matter_from(const struct translation *t, unsigned i) {
+  for (unsigned j = i; j < t->n; j++) {
     const struct direct_insn *in = &t->insns[j];
     if (is_visible(in) || computes_with_flags(in)) return true;
     if (sets_all(in)) return false;
   }
   return true;
 }
+
+// Reports whether the flags that instruction i leaves do.
+static bool matter_after(const struct translation *t, unsigned i) { return matter_from(t, i + 1); }
 
 static bool is_shift(const struct direct_insn *in) {
   return in->mnemonic == ZYDIS_MNEMONIC_SHL || in->mnemonic == ZYDIS_MNEMONIC_SHR || in->mnemonic == ZYDIS_MNEMONIC_SAR;
@@ -70,6 +73,11 @@ bool flags_are_needed(const struct translation *t) {
     if (sets_all(&t->insns[i])) return false;
   }
   return false;
+}
+
+// Reports whether the block sets all flags before it can be left, and does not use those from before it.
+bool flags_are_ignored(const struct translation *t) {
+  return !t->block->is_short && !matter_from(t, 0);
 }
 
 // ---- storing and loading -------------------------------------------------------------------
@@ -210,6 +218,9 @@ void note_equal(struct direct_flags *f) {
   }
 }
 
+// Reports whether put_exit_flags has something to do; of instructions that only store, if the host's flags have been put aside.
+bool stores_flags(const struct translation *t) { return t->flags.formula != FORMULA_ENTRY; }
+
 // Puts the flags where they are between blocks.
 void put_exit_flags(struct translation *t) {
   struct direct_flags *f = &t->flags;
@@ -275,7 +286,7 @@ void put_flags_before(struct translation *t, unsigned i) {
       put_restore(t);
     }
   }
-  if (!changed_flags(in) && has_formula(t))
+  if (!changed_flags(in) && has_formula(t) && matter_after(t, i))
     for (unsigned r = 0; r < 16; r++)
       if (in->writes & REGISTER_BIT(r)) keep_register(t, r);
   if (shifts_by_constant(in) && matter_after(t, i)) put_store(&t->c, insn_rm(in), in_context(CONTEXT_FIRST));
