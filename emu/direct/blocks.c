@@ -128,6 +128,20 @@ static bool supply_page(struct direct_engine *e, const struct direct_point *p, u
   return true;
 }
 
+// Where a block finds the bytes of a load that lie in two pages: a copy with the same alignment. NULL: the instruction is
+// to be executed on its own, because it stores or logs, or the tables lack one of the pages.
+static uint8_t *copy_operand(struct direct_engine *e, const struct direct_point *p, uint64_t va) {
+  size_t first = HEDDLE_PAGE_SIZE - offset_of(va);
+  uint8_t *copy = e->context->bounce + va % 64;
+  if (p->write || !p->after || p->own_size != p->size || first >= p->size || (e->log.what & LOG_UNITS)) return NULL;
+  if (!is_canonical(va) || !is_canonical(va + p->size)) return NULL;
+  if (!direct_has_page(e, va, false) || !direct_has_page(e, va + first, false)) return NULL;
+  copy_bytes(copy, direct_locate(e, va, HEDDLE_READ), first);
+  copy_bytes(copy + first, direct_locate(e, va + first, HEDDLE_READ), p->size - first);
+  return copy;
+}
+_Static_assert(63 + 64 <= sizeof ((struct direct_context *)0)->bounce, "copy_operand");
+
 static const struct direct_point *point_of_trap(const struct direct_engine *e) {
   const struct direct_blocks *a = e->blocks;
   size_t at = e->host_fault - (uint64_t)(uintptr_t)e->code.executable;
@@ -200,7 +214,15 @@ static enum next run_from(struct direct_engine *e, const struct direct_block *b)
   while (how == RUN_MISS) {
     struct direct_point *p = &e->blocks->points[(uint32_t)c->exit];
     const struct direct_block *in = &e->blocks->all[p->block];
-    uint64_t va = c->host_gpr[in->swapped[1] != NO_REGISTER ? in->swapped[1] : R11];
+    uint64_t *pointer = &c->host_gpr[in->swapped[1] != NO_REGISTER ? in->swapped[1] : R11], va = *pointer;
+    uint8_t *copy = copy_operand(e, p, va);
+    if (copy) {
+      *pointer = (uint64_t)(uintptr_t)copy;
+      c->target = direct_block_code(e, in, p->after);
+      prepare_entry(e);
+      how = (enum run)direct_return_miss();
+      continue;
+    }
     if (crosses(p, va)) {
       leave_at(e, p);
       e->crossed = p;

@@ -279,6 +279,7 @@ struct direct_engine {
 
 uint8_t *direct_locate(struct direct_engine *e, uint64_t va, enum heddle_access access);
 bool direct_has_page(const struct direct_engine *e, uint64_t va, bool write);
+void direct_find_stack(struct direct_engine *e);
 bool direct_read(struct direct_engine *e, uint64_t va, void *to, size_t n);
 bool direct_write(struct direct_engine *e, uint64_t va, const void *from, size_t n);
 bool direct_writable(struct direct_engine *e, uint64_t va, size_t n);

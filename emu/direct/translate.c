@@ -237,6 +237,7 @@ static void put_translation(struct translation *t, struct direct_point *p, unsig
   put_op_imm(c, 8, 7, t->pointer, (int32_t)(HEDDLE_PAGE_SIZE - size));
   add_miss(t, put_jump_if(c, CC_NBE), p, page, false, 0);
   put_op_memory(c, 8, OP_ADD, t->pointer, bytes);
+  p->after = (uint16_t)offset_here(t);
 }
 
 // An operand at an address that is known.
