@@ -44,7 +44,13 @@ struct direct_flags {
   uint8_t first, second;
   uint16_t undefined;    // flags that the host has set, and that are 0
   int32_t constant;
+  // A shift of SHIFTED after that, whose flags these are unless the count is 0; 0: none. The count is in a register, or
+  // OPERAND_KEPT in COUNT.
+  uint8_t shift, shift_width, count;
 };
+
+// The bits of a register that are the count of a shift.
+static inline uint32_t direct_count_mask(unsigned width) { return width == 8 ? 63 : 31; }
 
 uint64_t direct_formula_flags(unsigned formula, unsigned width, uint64_t first, uint64_t second);
 void direct_settle_flags(struct direct_engine *e);

@@ -69,6 +69,11 @@ static uint64_t operand_value(const struct direct_engine *e, unsigned where, uin
 
 static void take_flags(struct direct_engine *e, const struct direct_flags *f) {
   struct direct_context *c = e->context;
+  uint64_t count = f->shift ? operand_value(e, f->count, c->count, 0) & direct_count_mask(f->shift_width) : 0;
+  if (count) {
+    set_flags_of(c, direct_formula_flags(f->shift, f->shift_width, c->shifted, count));
+    return;
+  }
   switch (f->formula) {
     case FORMULA_ENTRY:
       direct_settle_flags(e);

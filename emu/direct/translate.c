@@ -94,6 +94,7 @@ static bool is_swapped(const struct direct_block *b) {
 // Goes to an address that is known, after instruction i.
 static void put_exit(struct translation *t, unsigned i, uint64_t target) {
   struct direct_exit *x = new_exit(t, i, target);
+  put_shift_flags(t);
   put_flags_aside(t);
   put_stores_exit(t, i);
   unsigned collected = put_collect(t, i, x);
@@ -103,7 +104,7 @@ static void put_exit(struct translation *t, unsigned i, uint64_t target) {
   struct direct_flags before = t->flags;
   if (flags) {
     x->flags = offset_here(t);
-    put_exit_flags(t);
+    put_flags(t);
     memcpy(x->flag_code, t->block->start + x->flags, sizeof x->flag_code);
   }
   uint8_t *goes_on = put_jump_if(&t->c, CC_NS);
@@ -121,7 +122,7 @@ static void put_exit(struct translation *t, unsigned i, uint64_t target) {
   if (!flags) return;
   x->flags_leave = offset_here(t);
   t->flags = before;
-  put_exit_flags(t);
+  put_flags(t);
   patch_jump(put_jump(&t->c), goes_on + 4);
 }
 
