@@ -89,7 +89,7 @@ static void set_jump(struct direct_engine *e, struct direct_block *b, uint32_t j
   e->code_changed = true;
 }
 
-// Has the exit go on without storing the flags.
+// Has the exit jump to a place without storing the flags.
 static void skip_flags(struct direct_engine *e, struct direct_block *b, const struct direct_exit *x, const uint8_t *place) {
   struct code c = {b->start + x->flags};
   patch_jump(put_jump_if(&c, CC_NS), place);
@@ -351,7 +351,7 @@ static bool closes_short_loop(const struct outline *o) {
   if (in->class != CLASS_JUMP_IF || first == o->n) return false;
   for (unsigned i = first; i + 1 < o->n; i++)
     if (o->insns[i].pc == in->pc) body = i + 1;
-  return o->n + (body - first) <= UNROLL_INSNS && 2 * o->cost <= BLOCK_COST;
+  return o->n + (body - first) <= BLOCK_INSNS && 2 * o->cost <= BLOCK_COST;
 }
 
 // Adds the instruction at o->next. False: the block ends before it.

@@ -6,7 +6,6 @@
 #include "engine.h"
 
 #define BLOCK_INSNS 48u   // instructions of a block, at most
-#define UNROLL_INSNS 48u  // ... of a loop whose body it has several times
 #define BLOCK_COST 240u   // cycles of a block, at most
 #define HEAT_START 512u   // executions of a short block after which a long one takes its place
 #define BLOCK_PAGES 4u    // pages that a block's instructions lie in, at most
@@ -87,8 +86,8 @@ struct direct_exit {
   uint32_t next_linked;  // exit to the same block
   uint32_t jump[2];      // offsets in the block's code of jumps to patch: with and without the block's own registers
   uint32_t start[2];     // their targets when it is not linked
-  // Where it stores the flags, 0: nowhere. While it is linked to a block that does not need them, a jump to that is there, and
-  // one to where the flags are stored before C is entered. flag_code is what is there otherwise.
+  // Where it stores the flags, 0: nowhere. While it is linked to a block that ignores flags, a jump to that block is there, and
+  // one to flags_leave, which stores them before C is entered; flag_code has the bytes that the two replace.
   uint32_t flags, flags_leave;
   uint8_t flag_code[FLAG_CODE_BYTES];
   uint16_t count, cost;

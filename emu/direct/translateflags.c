@@ -191,7 +191,7 @@ static bool has_formula(const struct translation *t) {
   return t->flags.formula != FORMULA_SAVED && t->flags.formula < FORMULA_ENTRY;
 }
 
-// Keeps what the flags follow from and is in the register.
+// Keeps the values of formulas, and the count, that are in the register.
 static void keep_register(struct translation *t, unsigned r) {
   bool formula = has_formula(t);
   if (formula && t->flags.first == r) {
