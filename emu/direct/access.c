@@ -69,6 +69,18 @@ bool direct_has_page(const struct direct_engine *e, uint64_t va, bool write) {
   return entry(e->bank, write ? BANK_WRITE_PAGES : BANK_READ_PAGES, va) == page_of(va);
 }
 
+// Puts the entries of the tables for the page of the thread's stack where blocks look for it.
+void direct_find_stack(struct direct_engine *e) {
+  struct direct_context *c = e->context;
+  uint64_t page = page_of(c->gpr[RSP]);
+  for (unsigned write = 0; write < 2; write++) {
+    uint64_t *stack = write ? c->stack_write : c->stack_read;
+    if (stack[0] == page || !direct_has_page(e, page, write)) continue;
+    stack[0] = page;
+    stack[1] = entry(e->bank, write ? BANK_WRITE_BYTES : BANK_READ_BYTES, page);
+  }
+}
+
 static size_t in_page(uint64_t va, size_t n) {
   size_t room = HEDDLE_PAGE_SIZE - offset_of(va);
   return n < room ? n : room;

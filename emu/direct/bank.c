@@ -29,6 +29,13 @@ static void forget_stack(struct direct_bank *b) {
   c->stack_read[0] = c->stack_read[1] = c->stack_write[0] = c->stack_write[1] = NO_ADDRESS;
 }
 
+// The entries for the stack are of pages that are in the tables.
+static void forget_page(struct direct_bank *b, uint64_t page) {
+  struct direct_context *c = b->context;
+  if (c->stack_read[0] == page) c->stack_read[0] = c->stack_read[1] = NO_ADDRESS;
+  if (c->stack_write[0] == page) c->stack_write[0] = c->stack_write[1] = NO_ADDRESS;
+}
+
 static void reset(struct direct_bank *b) {
   pages(b, false)[0] = pages(b, true)[0] = nowhere(0);
   forget_stack(b);
@@ -90,6 +97,8 @@ void direct_bank_add(struct direct_bank *b, uint64_t va, uint8_t *host, bool wri
     }
     b->filled[b->nfilled++] = i << 1 | write;
   }
+  forget_page(b, *slot);
+  forget_page(b, page_of(va));
   *slot = page_of(va);
   bytes(b, write)[i] = (uint64_t)(uintptr_t)host;
 }
@@ -98,7 +107,7 @@ void direct_bank_remove(struct direct_bank *b, uint64_t va, bool write) {
   uint32_t i = number(va);
   // It stays in the list of those in use, where it does no harm.
   if (pages(b, write)[i] == page_of(va)) pages(b, write)[i] = nowhere(i);
-  forget_stack(b);
+  forget_page(b, page_of(va));
 }
 
 // Removes the page at va from the tables for writing if it is this one.

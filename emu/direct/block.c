@@ -89,6 +89,14 @@ static void set_jump(struct direct_engine *e, struct direct_block *b, uint32_t j
   e->code_changed = true;
 }
 
+// Has the exit jump to a place without storing the flags.
+static void skip_flags(struct direct_engine *e, struct direct_block *b, const struct direct_exit *x, const uint8_t *place) {
+  struct code c = {b->start + x->flags};
+  patch_jump(put_jump_if(&c, CC_NS), place);
+  patch_jump(put_jump(&c), b->start + x->flags_leave);
+  e->code_changed = true;
+}
+
 // Reports whether each space that has the pages of one block at its addresses has those of another.
 static bool has_pages_of(const struct direct_block *b, const struct direct_block *other) {
   for (unsigned k = 0; k < other->pages; k++) {
@@ -122,9 +130,11 @@ void direct_block_link(struct direct_engine *e, struct direct_exit *x, struct di
   struct direct_block *from = &e->blocks->all[x->block];
   bool same = x->jump[0] && !memcmp(from->swapped, to->swapped, sizeof from->swapped) && !to->needs_flags;
   const uint8_t *place = to->start + (same ? to->inner : to->entry);
-  if (from->shared && !(to->shared && has_pages_of(from, to))) place = make_way(e, to, place, from->start + x->start[!same]);
+  bool by_way = from->shared && !(to->shared && has_pages_of(from, to));
+  if (by_way) place = make_way(e, to, place, from->start + x->start[!same]);
   if (!place) return;
   set_jump(e, from, x->jump[!same], place);
+  if (x->flags && to->ignores_flags && !by_way) skip_flags(e, from, x, same || !x->jump[0] ? place : from->start + x->start[0]);
   x->linked = direct_block_number(e, to);
   x->next_linked = to->linked;
   to->linked = (uint32_t)(x - e->blocks->exits);
@@ -141,6 +151,7 @@ static void unlink_exit(struct direct_engine *e, struct direct_exit *x) {
   if (*at) *at = x->next_linked;
   for (unsigned k = 0; k < 2; k++)
     if (x->jump[k]) set_jump(e, from, x->jump[k], from->start + x->start[k]);
+  if (x->flags) memcpy(from->start + x->flags, x->flag_code, sizeof x->flag_code);
   x->linked = 0;
 }
 
@@ -340,7 +351,7 @@ static bool closes_short_loop(const struct outline *o) {
   if (in->class != CLASS_JUMP_IF || first == o->n) return false;
   for (unsigned i = first; i + 1 < o->n; i++)
     if (o->insns[i].pc == in->pc) body = i + 1;
-  return o->n + (body - first) <= UNROLL_INSNS && 2 * o->cost <= BLOCK_COST;
+  return o->n + (body - first) <= BLOCK_INSNS && 2 * o->cost <= BLOCK_COST;
 }
 
 // Adds the instruction at o->next. False: the block ends before it.

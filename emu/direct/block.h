@@ -6,7 +6,6 @@
 #include "engine.h"
 
 #define BLOCK_INSNS 48u   // instructions of a block, at most
-#define UNROLL_INSNS 28u  // ... of a loop whose body it has several times
 #define BLOCK_COST 240u   // cycles of a block, at most
 #define HEAT_START 512u   // executions of a short block after which a long one takes its place
 #define BLOCK_PAGES 4u    // pages that a block's instructions lie in, at most
@@ -44,7 +43,13 @@ struct direct_flags {
   uint8_t first, second;
   uint16_t undefined;    // flags that the host has set, and that are 0
   int32_t constant;
+  // A shift of SHIFTED after that, whose flags these are unless the count is 0; 0: none. The count is in a register, or
+  // OPERAND_KEPT in COUNT.
+  uint8_t shift, shift_width, count;
 };
+
+// The bits of a register that are the count of a shift.
+static inline uint32_t direct_count_mask(unsigned width) { return width == 8 ? 63 : 31; }
 
 uint64_t direct_formula_flags(unsigned formula, unsigned width, uint64_t first, uint64_t second);
 void direct_settle_flags(struct direct_engine *e);
@@ -63,11 +68,14 @@ struct direct_point {
   bool write, stack;     // stack: by way of the entry for the stack
   uint16_t size;         // bytes that the check covers, 0: it is not of an access
   uint16_t own, own_size;  // those of the instruction among them
+  uint16_t after;          // offset in the block's code of what follows the check, 0: the address is known
   uint32_t apart;          // the block from here on that checks each access on its own, if it is known
   bool boundary;         // the instruction is the first or follows a branch
   uint8_t events, branches, accesses;  // of the block before it
   struct direct_flags flags;
 };
+
+#define FLAG_CODE_BYTES 11u  // of a conditional jump and another one
 
 // ---- exits ------------------------------------------------------------------------------------
 
@@ -78,6 +86,10 @@ struct direct_exit {
   uint32_t next_linked;  // exit to the same block
   uint32_t jump[2];      // offsets in the block's code of jumps to patch: with and without the block's own registers
   uint32_t start[2];     // their targets when it is not linked
+  // Where it stores the flags, 0: nowhere. While it is linked to a block that ignores flags, a jump to that block is there, and
+  // one to flags_leave, which stores them before C is entered; flag_code has the bytes that the two replace.
+  uint32_t flags, flags_leave;
+  uint8_t flag_code[FLAG_CODE_BYTES];
   uint16_t count, cost;
   uint8_t class;         // of an indirect branch, 0: direct
   bool boundary;         // it follows a branch
@@ -107,6 +119,7 @@ struct direct_block {
   // Registers that 10, 11 and, with a raw log, 15 have changed places with, or NO_REGISTER.
   uint8_t swapped[3];
   bool needs_flags, live;
+  bool ignores_flags;            // it sets all flags before it can be left
   bool shared;                   // it and its links hold for each space that has its pages at its addresses
   bool is_short;                 // it ends at its first branch, and counts how often it is executed
   bool is_target;                // it has been in a table of targets

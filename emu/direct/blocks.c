@@ -1,6 +1,6 @@
 // Running blocks.
 //
-// The budget that translated code is granted is one word: cycles in the upper half, which end
+// The budget that translated code is granted is one word: cycles in its upper bits, which end
 // it, and instructions in the lower, which are counted. An instruction costs a cycle at least, so
 // that there are enough of both. A block takes its cost off when it is left, and goes back to C if
 // nothing remains. Granted is less than what is left by the cost of one block, so that none runs
@@ -9,8 +9,7 @@
 
 #include "block.h"
 
-#define COUNT_START ((uint64_t)1 << 31)
-#define GRANT_MOST ((int64_t)1 << 30)
+#define GRANT_MOST ((int64_t)1 << 19)
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
@@ -24,22 +23,21 @@ int64_t direct_free_instructions(const struct direct_engine *e) {
 }
 
 static void grant(struct direct_engine *e, int64_t cycles) {
-  uint64_t start = log_collects(&e->log) ? UINT32_MAX : COUNT_START;
-  e->context->budget = (int64_t)((uint64_t)cycles << 32 | start);
+  unsigned shift = direct_budget_shift(&e->log);
+  e->context->budget = (int64_t)((uint64_t)cycles << shift | (((uint64_t)1 << shift) - 1));
 }
 
 // Instructions of the grant that have been used.
 static int64_t used_instructions(const struct direct_engine *e) {
-  uint32_t rest = (uint32_t)e->context->budget;
-  if (log_collects(&e->log)) return UINT16_MAX - (rest >> COLLECTED_BITS);
-  return (int64_t)(COUNT_START - rest);
+  int64_t start = ((int64_t)1 << direct_budget_shift(&e->log)) - 1, used = start - (e->context->budget & start);
+  return log_collects(&e->log) ? used >> COLLECTED_BITS : used;
 }
 
 // Takes what was used of the grant off what is left.
 static void settle(struct direct_engine *e, int64_t granted) {
   int64_t used = used_instructions(e);
   e->instructions_left -= used;
-  e->cycles_left -= granted - (e->context->budget >> 32);
+  e->cycles_left -= granted - (e->context->budget >> direct_budget_shift(&e->log));
   if (used) e->passed = false;
 }
 
@@ -71,6 +69,11 @@ static uint64_t operand_value(const struct direct_engine *e, unsigned where, uin
 
 static void take_flags(struct direct_engine *e, const struct direct_flags *f) {
   struct direct_context *c = e->context;
+  uint64_t count = f->shift ? operand_value(e, f->count, c->count, 0) & direct_count_mask(f->shift_width) : 0;
+  if (count) {
+    set_flags_of(c, direct_formula_flags(f->shift, f->shift_width, c->shifted, count));
+    return;
+  }
   switch (f->formula) {
     case FORMULA_ENTRY:
       direct_settle_flags(e);
@@ -129,6 +132,20 @@ static bool supply_page(struct direct_engine *e, const struct direct_point *p, u
   }
   return true;
 }
+
+// Where a block finds the bytes of a load that lie in two pages: a copy with the same alignment. NULL: the instruction is
+// to be executed on its own, because it stores or logs, or the tables lack one of the pages.
+static uint8_t *copy_operand(struct direct_engine *e, const struct direct_point *p, uint64_t va) {
+  size_t first = HEDDLE_PAGE_SIZE - offset_of(va);
+  uint8_t *copy = e->context->bounce + va % 64;
+  if (p->write || !p->after || p->own_size != p->size || first >= p->size || (e->log.what & LOG_UNITS)) return NULL;
+  if (!is_canonical(va) || !is_canonical(va + p->size)) return NULL;
+  if (!direct_has_page(e, va, false) || !direct_has_page(e, va + first, false)) return NULL;
+  copy_bytes(copy, direct_locate(e, va, HEDDLE_READ), first);
+  copy_bytes(copy + first, direct_locate(e, va + first, HEDDLE_READ), p->size - first);
+  return copy;
+}
+_Static_assert(63 + 64 <= sizeof ((struct direct_context *)0)->bounce, "copy_operand");
 
 static const struct direct_point *point_of_trap(const struct direct_engine *e) {
   const struct direct_blocks *a = e->blocks;
@@ -202,7 +219,15 @@ static enum next run_from(struct direct_engine *e, const struct direct_block *b)
   while (how == RUN_MISS) {
     struct direct_point *p = &e->blocks->points[(uint32_t)c->exit];
     const struct direct_block *in = &e->blocks->all[p->block];
-    uint64_t va = c->host_gpr[in->swapped[1] != NO_REGISTER ? in->swapped[1] : R11];
+    uint64_t *pointer = &c->host_gpr[in->swapped[1] != NO_REGISTER ? in->swapped[1] : R11], va = *pointer;
+    uint8_t *copy = copy_operand(e, p, va);
+    if (copy) {
+      *pointer = (uint64_t)(uintptr_t)copy;
+      c->target = direct_block_code(e, in, p->after);
+      prepare_entry(e);
+      how = (enum run)direct_return_miss();
+      continue;
+    }
     if (crosses(p, va)) {
       leave_at(e, p);
       e->crossed = p;

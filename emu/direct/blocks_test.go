@@ -198,7 +198,20 @@ func (s *subject) compareWith(o *subject, a, b arch.Stop) string {
 // TestBlocksAgainstSteps runs random programs in blocks and one instruction at a time: every stop
 // is the same, with the same state.
 func TestBlocksAgainstSteps(t *testing.T) {
-	agreeWithSteps(t, arch.V3, programForms(arch.V3), testsize.Runs(3_000, 20_000, 1_000_000))
+	agreeWithSteps(t, arch.V3, straight(programForms(arch.V3), arch.V3), testsize.Runs(3_000, 20_000, 1_000_000), 1000)
+}
+
+// TestLoops does so with programs of integer instructions that run again and again, so that their blocks become long,
+// and lead to each other and to themselves.
+func TestLoops(t *testing.T) {
+	list := integerForms(programForms(arch.V3))
+	loop := func(rnd *rand.Rand) []byte {
+		code := randomProgram(rnd, list, arch.V3, 2+rnd.IntN(12))
+		code = code[:len(code)-2]
+		code = binary.LittleEndian.AppendUint32(append(code, 0x0f, 0x80|byte(rnd.IntN(16))), -uint32(len(code)+6))
+		return binary.LittleEndian.AppendUint32(append(code, 0xe9), -uint32(len(code)+5))
+	}
+	agreeWithSteps(t, arch.V3, loop, testsize.Runs(300, 1_500, 100_000), 4000)
 }
 
 // TestFlagsOfShifts does so with programs that consist of shifts and rotations, most of them by CL, of instructions that
@@ -219,12 +232,17 @@ func TestFlagsOfShifts(t *testing.T) {
 			}
 		}
 	}
-	agreeWithSteps(t, arch.V3, list, testsize.Runs(3_000, 10_000, 1_000_000))
+	agreeWithSteps(t, arch.V3, straight(list, arch.V3), testsize.Runs(3_000, 10_000, 1_000_000), 1000)
 }
 
-// agreeWithSteps runs random programs of the forms in blocks and one instruction at a time, and returns a hash of the
-// registers at all stops.
-func agreeWithSteps(t *testing.T, level arch.Level, list []form, programs int) uint64 {
+// straight makes random programs of the forms.
+func straight(list []form, level arch.Level) func(*rand.Rand) []byte {
+	return func(rnd *rand.Rand) []byte { return randomProgram(rnd, list, level, 3+rnd.IntN(30)) }
+}
+
+// agreeWithSteps runs random programs in blocks and one instruction at a time, so many instructions at most before it compares
+// them, and returns a hash of the registers at all stops.
+func agreeWithSteps(t *testing.T, level arch.Level, program func(*rand.Rand) []byte, programs, most int) uint64 {
 	t.Helper()
 	seed := uint64(1)
 	if n, err := strconv.ParseUint(os.Getenv("HEDDLE_SEED"), 10, 64); err == nil {
@@ -243,7 +261,7 @@ func agreeWithSteps(t *testing.T, level arch.Level, list []form, programs int) u
 		state := randomState(rnd)
 		state.Regs.RFLAGS &^= 0x400
 		state.Regs.RIP = oracleCode + programCode
-		code := randomProgram(rnd, list, level, 3+rnd.IntN(30))
+		code := program(rnd)
 		if only != 0 && n != only {
 			continue
 		}
@@ -252,7 +270,7 @@ func agreeWithSteps(t *testing.T, level arch.Level, list []form, programs int) u
 	runs:
 		for range 3 {
 			for range 4 {
-				limit := arch.Limit{Instructions: 1 + uint64(rnd.IntN(1000)), Exact: rnd.IntN(2) == 0}
+				limit := arch.Limit{Instructions: 1 + uint64(rnd.IntN(most)), Exact: rnd.IntN(2) == 0}
 				if rnd.IntN(3) == 0 {
 					limit.Cycles = 1 + arch.Cycles(rnd.IntN(3000))
 				}

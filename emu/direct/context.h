@@ -28,6 +28,8 @@
 #define CONTEXT_FIRST 0x1a8
 #define CONTEXT_SECOND 0x1b0
 #define CONTEXT_BRANCHES 0x1b8     // branches that blocks have counted
+#define CONTEXT_SHIFTED 0x1c0      // within a block: the value that a shift by a count was of, and the count
+#define CONTEXT_COUNT 0x1d0
 #define CONTEXT_STORES 0x1f8       // where the next block that is entered logs its first store: see storelog.h
 #define CONTEXT_BOUNCE 0x200       // a copy of an operand that lies in two pages: 192 bytes
 // Where the signal handler has the host's registers when it returns by itself: general registers,

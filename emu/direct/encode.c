@@ -103,6 +103,15 @@ void put_compare_memory(struct code *c, unsigned width, struct place m, int8_t i
   put8(c, (uint8_t)imm);
 }
 
+// Subtracts a constant from eight bytes.
+void put_subtract_from_memory(struct code *c, struct place m, int32_t imm) {
+  if (m.gs) put8(c, 0x65);
+  put_rex(c, 1, 0, m.index, m.base, false);
+  put8(c, 0x81);
+  put_modrm(c, 5, m);
+  put32(c, (uint32_t)imm);
+}
+
 // Subtracts 1 from two bytes, which are as far from the code where it is executed as at is from c.
 void put_decrement16(struct code *c, const uint8_t *at) {
   put8(c, 0x66);

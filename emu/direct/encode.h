@@ -75,6 +75,7 @@ void put_shift(struct code *c, unsigned width, unsigned extension, unsigned rm, 
 void put_unary(struct code *c, unsigned width, unsigned extension, unsigned rm);
 void put_test_imm(struct code *c, unsigned width, unsigned rm, int32_t imm);
 void put_compare_memory(struct code *c, unsigned width, struct place m, int8_t imm);
+void put_subtract_from_memory(struct code *c, struct place m, int32_t imm);
 void put_decrement16(struct code *c, const uint8_t *at);
 void put_move_if(struct code *c, unsigned condition, unsigned to, unsigned from);
 void put_zero_extend16(struct code *c, unsigned to, unsigned from);

@@ -52,9 +52,10 @@ struct direct_context {
   uint32_t formula, formula_unused;
   uint64_t first, second;
   uint64_t branches;
-  uint64_t unused2;
+  uint64_t shifted;
   uint64_t newest;
-  uint64_t unused3[5];
+  uint64_t count;
+  uint64_t unused3[4];
   struct direct_logged_store *stores;
   uint8_t bounce[192];
   uint64_t return_gpr[16], return_rip;
@@ -89,7 +90,9 @@ AT(formula, CONTEXT_FORMULA);
 AT(first, CONTEXT_FIRST);
 AT(second, CONTEXT_SECOND);
 AT(branches, CONTEXT_BRANCHES);
+AT(shifted, CONTEXT_SHIFTED);
 AT(newest, CONTEXT_NEWEST);
+AT(count, CONTEXT_COUNT);
 AT(stores, CONTEXT_STORES);
 AT(bounce, CONTEXT_BOUNCE);
 AT(return_gpr, CONTEXT_RETURN_GPR);
@@ -279,6 +282,7 @@ struct direct_engine {
 
 uint8_t *direct_locate(struct direct_engine *e, uint64_t va, enum heddle_access access);
 bool direct_has_page(const struct direct_engine *e, uint64_t va, bool write);
+void direct_find_stack(struct direct_engine *e);
 bool direct_read(struct direct_engine *e, uint64_t va, void *to, size_t n);
 bool direct_write(struct direct_engine *e, uint64_t va, const void *from, size_t n);
 bool direct_writable(struct direct_engine *e, uint64_t va, size_t n);

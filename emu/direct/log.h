@@ -223,6 +223,10 @@ static inline bool log_collects(const struct direct_log *log) {
   return (log->what & (LOG_RAW | LOG_TIMED | LOG_RETURNS)) == (LOG_BRANCHES | LOG_RETURNS);
 }
 
+// The bits of the budget below its cycles: as many as one immediate of 32 bits has room for beside the cost of a
+// block, unless a log needs more of them.
+static inline unsigned direct_budget_shift(const struct direct_log *log) { return log_is_raw(log) ? 32 : 20; }
+
 // Reports whether a register has the end of the raw log.
 static inline bool log_has_register(const struct direct_log *log) { return log_is_raw(log) && !log_collects(log); }
 

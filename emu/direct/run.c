@@ -173,6 +173,7 @@ static enum direct_stop run_on(struct direct_engine *e) {
   direct_drop_stale(e);
   direct_check_units(e);
   load_thread(e);
+  direct_find_stack(e);
   direct_signals_enter(e);
   e->log.running = true;
   e->log.atomics.at = false;

@@ -59,10 +59,15 @@ void direct_translate_shared(struct direct_engine *e) {
 }
 
 // Takes the block's cost off the budget; the sign flag is set if it is used up.
-static void put_charge(struct translation *t, unsigned scratch, unsigned count, unsigned cost, unsigned collected) {
-  uint64_t both = log_collects(&t->e->log) ? count << COLLECTED_BITS | collected : count;
-  put_constant(&t->c, scratch, (uint64_t)cost << 32 | both);
-  put_op_memory(&t->c, 8, OP_SUB_FROM_MEMORY, scratch, in_context(CONTEXT_BUDGET));
+static void put_charge(struct translation *t, const struct direct_exit *x, unsigned collected) {
+  uint64_t count = log_collects(&t->e->log) ? (uint64_t)x->count << COLLECTED_BITS | collected : x->count;
+  uint64_t all = (uint64_t)x->cost << direct_budget_shift(&t->e->log) | count;
+  if (all <= INT32_MAX) {
+    put_subtract_from_memory(&t->c, in_context(CONTEXT_BUDGET), (int32_t)all);
+    return;
+  }
+  put_constant(&t->c, t->scratch, all);
+  put_op_memory(&t->c, 8, OP_SUB_FROM_MEMORY, t->scratch, in_context(CONTEXT_BUDGET));
 }
 
 static struct direct_exit *new_exit(struct translation *t, unsigned i, uint64_t target) {
@@ -89,12 +94,19 @@ static bool is_swapped(const struct direct_block *b) {
 // Goes to an address that is known, after instruction i.
 static void put_exit(struct translation *t, unsigned i, uint64_t target) {
   struct direct_exit *x = new_exit(t, i, target);
-  put_exit_flags(t);
+  put_shift_flags(t);
+  put_flags_aside(t);
   put_stores_exit(t, i);
   unsigned collected = put_collect(t, i, x);
-  put_charge(t, t->scratch, x->count, x->cost, collected);
+  put_charge(t, x, collected);
   put_record(t, i, x);
-  bool swapped = is_swapped(t->block);
+  bool swapped = is_swapped(t->block), flags = stores_flags(t);
+  struct direct_flags before = t->flags;
+  if (flags) {
+    x->flags = offset_here(t);
+    put_flags(t);
+    memcpy(x->flag_code, t->block->start + x->flags, sizeof x->flag_code);
+  }
   uint8_t *goes_on = put_jump_if(&t->c, CC_NS);
   x->jump[!swapped] = offset_here(t) - 4;
   put_swap_out(t);
@@ -107,6 +119,11 @@ static void put_exit(struct translation *t, unsigned i, uint64_t target) {
     patch_jump(put_jump(&t->c), t->block->start + x->start[1]);
   }
   patch_jump(goes_on, t->block->start + x->start[!swapped]);
+  if (!flags) return;
+  x->flags_leave = offset_here(t);
+  t->flags = before;
+  put_flags(t);
+  patch_jump(put_jump(&t->c), goes_on + 4);
 }
 
 // Goes to the address in the pointer register, after instruction i.
@@ -122,7 +139,7 @@ static void put_indirect_exit(struct translation *t, unsigned i) {
   put_exit_flags(t);
   put_stores_exit(t, i);
   unsigned collected = put_collect(t, i, x);
-  put_charge(t, t->scratch, x->count, x->cost, collected);
+  put_charge(t, x, collected);
   put_record(t, i, x);
   put_log_swap_out(t);
   const uint8_t *swapped = t->block->swapped;
@@ -221,6 +238,7 @@ static void put_translation(struct translation *t, struct direct_point *p, unsig
   put_op_imm(c, 8, 7, t->pointer, (int32_t)(HEDDLE_PAGE_SIZE - size));
   add_miss(t, put_jump_if(c, CC_NBE), p, page, false, 0);
   put_op_memory(c, 8, OP_ADD, t->pointer, bytes);
+  p->after = (uint16_t)offset_here(t);
 }
 
 // An operand at an address that is known.
@@ -510,6 +528,7 @@ static void put_entry(struct translation *t) {
   patch_jump(put_jump_if(c, CC_NZ), shared_unknown(t->e));
   b->entry = offset_here(t);
   b->needs_flags = flags_are_needed(t);
+  b->ignores_flags = flags_are_ignored(t);
   if (b->needs_flags) {
     put_compare_memory(c, 4, in_context(CONTEXT_FORMULA), 0);
     t->needs_flags = put_jump_if(c, CC_NZ);

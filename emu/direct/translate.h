@@ -112,9 +112,13 @@ void put_stores_exit(struct translation *t, unsigned i);
 
 // translateflags.c
 bool flags_are_needed(const struct translation *t);
+bool flags_are_ignored(const struct translation *t);
+bool stores_flags(const struct translation *t);
 void put_flags_aside(struct translation *t);
 void put_flags_before(struct translation *t, unsigned i);
 void put_flags_after(struct translation *t, unsigned i, struct place m);
+void put_shift_flags(struct translation *t);
+void put_flags(struct translation *t);
 void put_exit_flags(struct translation *t);
 void note_equal(struct direct_flags *f);
 

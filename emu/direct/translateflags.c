@@ -27,15 +27,18 @@ static bool is_visible(const struct direct_insn *in) {
   return (in->what & (INSN_MEMORY | INSN_FLOAT)) || in->mnemonic == ZYDIS_MNEMONIC_DIV || in->mnemonic == ZYDIS_MNEMONIC_IDIV;
 }
 
-// Reports whether the flags that instruction i leaves matter to anything.
-static bool matter_after(const struct translation *t, unsigned i) {
-  for (unsigned j = i + 1; j < t->n; j++) {
+// Reports whether the flags before instruction i matter to anything.
+static bool matter_from(const struct translation *t, unsigned i) {
+  for (unsigned j = i; j < t->n; j++) {
     const struct direct_insn *in = &t->insns[j];
     if (is_visible(in) || computes_with_flags(in)) return true;
     if (sets_all(in)) return false;
   }
   return true;
 }
+
+// Reports whether the flags that instruction i leaves do.
+static bool matter_after(const struct translation *t, unsigned i) { return matter_from(t, i + 1); }
 
 static bool is_shift(const struct direct_insn *in) {
   return in->mnemonic == ZYDIS_MNEMONIC_SHL || in->mnemonic == ZYDIS_MNEMONIC_SHR || in->mnemonic == ZYDIS_MNEMONIC_SAR;
@@ -70,6 +73,11 @@ bool flags_are_needed(const struct translation *t) {
     if (sets_all(&t->insns[i])) return false;
   }
   return false;
+}
+
+// Reports whether the block sets all flags before it can be left, and does not use those from before it.
+bool flags_are_ignored(const struct translation *t) {
+  return !t->block->is_short && !matter_from(t, 0);
 }
 
 // ---- storing and loading -------------------------------------------------------------------
@@ -179,20 +187,25 @@ static void put_into_host(struct translation *t) {
   else put_formula(t);
 }
 
-// Keeps the formula's values that are in the register.
+static bool has_formula(const struct translation *t) {
+  return t->flags.formula != FORMULA_SAVED && t->flags.formula < FORMULA_ENTRY;
+}
+
+// Keeps the values of formulas, and the count, that are in the register.
 static void keep_register(struct translation *t, unsigned r) {
-  if (t->flags.first == r) {
+  bool formula = has_formula(t);
+  if (formula && t->flags.first == r) {
     put_store(&t->c, r, in_context(CONTEXT_FIRST));
     t->flags.first = OPERAND_KEPT;
   }
-  if (t->flags.second == r) {
+  if (formula && t->flags.second == r) {
     put_store(&t->c, r, in_context(CONTEXT_SECOND));
     t->flags.second = OPERAND_KEPT;
   }
-}
-
-static bool has_formula(const struct translation *t) {
-  return t->flags.formula != FORMULA_SAVED && t->flags.formula < FORMULA_ENTRY;
+  if (t->flags.shift && t->flags.count == r) {
+    put_store(&t->c, r, in_context(CONTEXT_COUNT));
+    t->flags.count = OPERAND_KEPT;
+  }
 }
 
 // ZF is known to be set.
@@ -210,8 +223,11 @@ void note_equal(struct direct_flags *f) {
   }
 }
 
-// Puts the flags where they are between blocks.
-void put_exit_flags(struct translation *t) {
+// Reports whether put_flags has something to do; by instructions that only store, once the host's flags have been put aside.
+bool stores_flags(const struct translation *t) { return t->flags.formula != FORMULA_ENTRY; }
+
+// Puts the flags where they are between blocks, but for a shift by a count.
+void put_flags(struct translation *t) {
   struct direct_flags *f = &t->flags;
   if (f->formula == FORMULA_ENTRY) return;
   if (f->formula == FORMULA_HOST) put_save(t);
@@ -226,6 +242,32 @@ void put_exit_flags(struct translation *t) {
     else put_imm_to_memory(&t->c, 8, in_context(CONTEXT_SECOND), f->constant);
   }
   put_imm_to_memory(&t->c, 4, in_context(CONTEXT_FORMULA), (int32_t)formula);
+}
+
+// Has the flags between blocks be those of the shift by a count, if there is one.
+void put_shift_flags(struct translation *t) {
+  struct code *c = &t->c;
+  struct direct_flags f = t->flags;
+  if (!f.shift) return;
+  t->flags.shift = 0;
+  put_flags(t);
+  if (f.count == OPERAND_KEPT) put_op_memory(c, 4, OP_LOAD, t->scratch, in_context(CONTEXT_COUNT));
+  else put_op_register(c, 4, OP_LOAD, t->scratch, f.count);
+  put_op_imm(c, 4, 4, t->scratch, (int32_t)direct_count_mask(f.shift_width));
+  uint8_t *none = put_jump_if(c, CC_Z);
+  put_store(c, t->scratch, in_context(CONTEXT_SECOND));
+  put_load(c, t->scratch, in_context(CONTEXT_SHIFTED));
+  put_store(c, t->scratch, in_context(CONTEXT_FIRST));
+  put_imm_to_memory(c, 4, in_context(CONTEXT_FORMULA), (int32_t)(f.shift | (unsigned)f.shift_width << 8));
+  patch_jump(none, c->at);
+  t->flags = (struct direct_flags){.formula = FORMULA_ENTRY, .first = OPERAND_KEPT, .second = OPERAND_KEPT};
+  t->in_host = false;
+}
+
+// Puts the flags where they are between blocks.
+void put_exit_flags(struct translation *t) {
+  put_shift_flags(t);
+  put_flags(t);
 }
 
 // ---- before and after instructions -----------------------------------------------------------
@@ -244,27 +286,23 @@ static unsigned formula_of_shift(const struct direct_insn *in) {
   return in->mnemonic == ZYDIS_MNEMONIC_SHL ? FORMULA_LEFT : in->mnemonic == ZYDIS_MNEMONIC_SHR ? FORMULA_RIGHT : FORMULA_ARITHMETIC_RIGHT;
 }
 
-// The flags after a shift of a register by CL, unless that is 0: the host's are whatever they are.
-static void put_formula_by_count(struct translation *t, const struct direct_insn *in) {
-  struct code *c = &t->c;
-  unsigned formula = formula_of_shift(in);
-  put_exit_flags(t);
-  t->flags = (struct direct_flags){.formula = FORMULA_ENTRY, .first = OPERAND_KEPT, .second = OPERAND_KEPT};
-  t->in_host = false;
-  put_op_register(c, 4, OP_LOAD, t->scratch, RCX);
-  put_op_imm(c, 4, 4, t->scratch, in->width == 8 ? 63 : 31);
-  uint8_t *none = put_jump_if(c, CC_Z);
-  put_store(c, insn_rm(in), in_context(CONTEXT_FIRST));
-  put_store(c, t->scratch, in_context(CONTEXT_SECOND));
-  put_imm_to_memory(c, 4, in_context(CONTEXT_FORMULA), (int32_t)(formula | (unsigned)in->width << 8));
-  patch_jump(none, c->at);
+// The flags are those of the shift of a register by CL from now on, unless that is 0: the host's are whatever they are.
+static void note_shift(struct translation *t, const struct direct_insn *in) {
+  put_shift_flags(t);
+  put_flags_aside(t);
+  for (unsigned r = 0; r < 16; r++)
+    if (in->writes & REGISTER_BIT(r)) keep_register(t, r);
+  put_store(&t->c, insn_rm(in), in_context(CONTEXT_SHIFTED));
+  t->flags.shift = (uint8_t)formula_of_shift(in);
+  t->flags.shift_width = in->width;
+  t->flags.count = RCX;
 }
 
 // Puts the flags, as instruction i needs them, into the host's; keeps values that it overwrites.
 void put_flags_before(struct translation *t, unsigned i) {
   const struct direct_insn *in = &t->insns[i];
   if (is_left_in_context(t, i) && matter_after(t, i)) {
-    put_formula_by_count(t, in);
+    note_shift(t, in);
     return;
   }
   if (needs_flags(t, i)) {
@@ -275,7 +313,7 @@ void put_flags_before(struct translation *t, unsigned i) {
       put_restore(t);
     }
   }
-  if (!changed_flags(in) && has_formula(t))
+  if (!changed_flags(in) && matter_after(t, i))
     for (unsigned r = 0; r < 16; r++)
       if (in->writes & REGISTER_BIT(r)) keep_register(t, r);
   if (shifts_by_constant(in) && matter_after(t, i)) put_store(&t->c, insn_rm(in), in_context(CONTEXT_FIRST));
