@@ -25,7 +25,7 @@ type workerPool struct {
 }
 
 // worthWorker is how many instructions wait when a further worker is started: its machine translates the program anew.
-const worthWorker = 50_000_000
+const worthWorker = 200_000_000
 
 // replicaJob is an epoch-parallel replica to be executed, and compared with the
 // thread-parallel one.

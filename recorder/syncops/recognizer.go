@@ -134,6 +134,14 @@ func (r *Recognizer) OrdersNothing(e *event.Sync) bool {
 // Rearm reports that the engine is another one than before.
 func (r *Recognizer) Rearm() { r.stale = true }
 
+// ExpectOneThread reports that the run has one thread, as at its beginning (Config.SecondThread). Operations that the thread is
+// in are completed as such.
+func (r *Recognizer) ExpectOneThread() {
+	if !r.lone {
+		r.lone, r.stale, r.host.set = true, true, nil
+	}
+}
+
 // Name is the run-independent name of a live thread.
 func (r *Recognizer) Name(id arch.ThreadID) string {
 	if t := r.threads.At(id); t != nil {

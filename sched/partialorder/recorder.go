@@ -178,6 +178,9 @@ func (r *Recorder) EndAtCreation() { r.endsAtBirth = true }
 // Alone reports whether the epoch has had one thread.
 func (r *Recorder) Alone() bool { return len(r.threads) <= 1 && len(r.births) == 0 }
 
+// OneIsLeft reports whether the epoch has had several threads, of which one has not ended.
+func (r *Recorder) OneIsLeft() bool { return len(r.byID) == 1 && len(r.threads) > 1 }
+
 // Steps returns the number of steps recorded so far, without those of atomic instructions.
 func (r *Recorder) Steps() uint64 { return r.stepCount }
 

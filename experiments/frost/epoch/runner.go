@@ -276,6 +276,9 @@ func (x *Replica) OutputSize() (n int) {
 func (s *stage) beginRun(from *Checkpoint, controller sched.Controller) *epochRun {
 	m := s.m
 	m.SetController(controller)
+	if partialorder.AreOne(from.threads) {
+		m.ExpectOneThread()
+	}
 	s.tap.beginEpoch(from)
 	m.SetTimeToMakespan()
 	return &epochRun{
@@ -388,6 +391,7 @@ func (r *Runner) RunThreadParallel(ctx context.Context, from *Checkpoint, o Epoc
 		if !rec.Closing() && (received || m.Cluster().Makespan() >= e.began+e.length) {
 			rec.Close()
 		}
+		e.separateThreads(rec)
 		if m.Cluster().Runnable() == 0 && rec.AllowSignals() {
 			m.HoldPresentSignals(false)
 		}
@@ -428,6 +432,21 @@ func (e *epochRun) continueEpoch(rec *partialorder.Recorder, hang uint64) {
 	rec.Reopen(e.m.Gate())
 	e.applyVerdict()
 	e.length = 2 * (e.m.Cluster().Makespan() - e.began)
+}
+
+// worthEpoch is how many instructions make an epoch that is worth its end.
+const worthEpoch = 5_000_000
+
+// separateThreads has a long epoch end where the number of threads becomes one, or will no longer be one: where there is one,
+// nothing races.
+func (e *epochRun) separateThreads(rec *partialorder.Recorder) {
+	switch {
+	case rec.Closing() || e.instructionsRun() < worthEpoch:
+	case rec.Alone():
+		rec.EndAtCreation()
+	case rec.OneIsLeft():
+		rec.Close()
+	}
 }
 
 // patience is the time after which an epoch that is to end is continued.
