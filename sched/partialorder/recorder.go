@@ -172,7 +172,7 @@ func (r *Recorder) Closed() bool {
 // queued when all others are held waits for one that exits.
 func (t *recordedThread) isStanding() bool { return t.state.isHeld() || t.state == queuedAtStep }
 
-// EndAtCreation has the epoch end before the first operation or system call that creates a thread or a process.
+// EndAtCreation has the epoch end before an operation or system call of its only thread that creates a thread or a process.
 func (r *Recorder) EndAtCreation() { r.endsAtBirth = true }
 
 // Alone reports whether the epoch has had one thread.
@@ -262,7 +262,7 @@ func (r *Recorder) reachStep(n int, next Step) bool {
 	if next.Kind == CallStep && next.Number == linux.ExitGroup {
 		r.closing = true // memory is compared before it is unmapped
 	}
-	if r.endsAtBirth && next.createsThread() {
+	if r.endsAtBirth && r.Alone() && next.createsThread() {
 		r.closing = true
 	}
 	if r.closing && !t.staysInHandler() {
