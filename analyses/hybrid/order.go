@@ -70,6 +70,7 @@ type orderThread struct {
 	base                    uint64 // its instructions up to the end of its last operation
 	gone                    bool
 	renames                 []rename
+	inner                   []uint64 // its instructions at futex calls of the C library's own
 }
 
 // life is the time from one event, by its number, in which a thread, by the schedule's number, has an id.
@@ -248,7 +249,11 @@ func (o *OrderBuilder) AddSync(e *event.Sync) {
 		at := o.addOperation(e.Stamp, event.Operation{Thread: n, Part: event.StartPart})
 		o.addMark(e.Stamp, Mark{Thread: n, Position: at, Close: true})
 	case e.Op == event.OpFutexWait || e.Op == event.OpFutexWake:
-		t.futex = t.futex || e.Phase == event.Enter
+		inner := e.Effects&event.Inner != 0 // whether it is made depends on whether threads meet there
+		t.futex = t.futex || e.Phase == event.Enter && !inner
+		if inner {
+			t.inner = append(t.inner, e.Instructions)
+		}
 	case e.Phase == event.Whole:
 	case e.Phase == event.Enter:
 		o.enterOperation(n, e)
@@ -351,6 +356,12 @@ func (o *OrderBuilder) AddAllocation(e *event.Heap) {
 // ActingAllocations are the calls of allocators without a position that made system calls which have
 // one elsewhere.
 func (o *OrderBuilder) ActingAllocations() []int { return o.acting }
+
+// ContendsBetween reports whether a thread made a futex call for a lock of the C library's own, outside of operations, between two
+// of its instructions: on its way to the second it executed others than where no thread contends for the lock.
+func (o *OrderBuilder) ContendsBetween(thread int, first, second uint64) bool {
+	return slices.ContainsFunc(o.threads[thread].inner, func(at uint64) bool { return first <= at && at <= second })
+}
 
 // AddSyscall adds the issue or the return of a system call.
 func (o *OrderBuilder) AddSyscall(e *event.Syscall) {

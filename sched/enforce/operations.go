@@ -169,7 +169,7 @@ func (e *Enforcer) continueAfterWait(g *sched.Gate, n int, v *sched.SyncPoint) b
 
 // requestCall handles a thread that has issued a system call.
 func (e *Enforcer) requestCall(g *sched.Gate, n int, v *sched.SyncPoint) bool {
-	if !Ordered(v.Call.Number) || AddressSpace(v.Call.Number) && !e.plan.memory || e.plan.hasNoPosition(v.Call) || e.threads[n].heap {
+	if v.Inner || !Ordered(v.Call.Number) || AddressSpace(v.Call.Number) && !e.plan.memory || e.plan.hasNoPosition(v.Call) || e.threads[n].heap {
 		return true
 	}
 	position, o := e.nextOperation(n)
