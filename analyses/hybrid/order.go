@@ -51,6 +51,7 @@ type OrderBuilder struct {
 	// those with a position, that make system calls which have one elsewhere.
 	allocations int
 	acting      []int
+	innerCalls  []innerCall
 }
 
 // orderThread is the state of a thread.
@@ -70,7 +71,7 @@ type orderThread struct {
 	base                    uint64 // its instructions up to the end of its last operation
 	gone                    bool
 	renames                 []rename
-	inner                   []uint64 // its instructions at futex calls of the C library's own
+	inner                   bool // its system call is the last of OrderBuilder.innerCalls that it has made
 }
 
 // life is the time from one event, by its number, in which a thread, by the schedule's number, has an id.
@@ -249,10 +250,9 @@ func (o *OrderBuilder) AddSync(e *event.Sync) {
 		at := o.addOperation(e.Stamp, event.Operation{Thread: n, Part: event.StartPart})
 		o.addMark(e.Stamp, Mark{Thread: n, Position: at, Close: true})
 	case e.Op == event.OpFutexWait || e.Op == event.OpFutexWake:
-		inner := e.Effects&event.Inner != 0 // whether it is made depends on whether threads meet there
-		t.futex = t.futex || e.Phase == event.Enter && !inner
-		if inner {
-			t.inner = append(t.inner, e.Instructions)
+		t.futex = t.futex || e.Phase == event.Enter
+		if e.Effects&event.Inner != 0 && e.Phase == event.Enter {
+			o.enterInnerCall(n, e)
 		}
 	case e.Phase == event.Whole:
 	case e.Phase == event.Enter:
@@ -357,12 +357,6 @@ func (o *OrderBuilder) AddAllocation(e *event.Heap) {
 // one elsewhere.
 func (o *OrderBuilder) ActingAllocations() []int { return o.acting }
 
-// ContendsBetween reports whether a thread made a futex call for a lock of the C library's own, outside of operations, between two
-// of its instructions: on its way to the second it executed others than where no thread contends for the lock.
-func (o *OrderBuilder) ContendsBetween(thread int, first, second uint64) bool {
-	return slices.ContainsFunc(o.threads[thread].inner, func(at uint64) bool { return first <= at && at <= second })
-}
-
 // AddSyscall adds the issue or the return of a system call.
 func (o *OrderBuilder) AddSyscall(e *event.Syscall) {
 	n := o.Thread(e.Thread)
@@ -374,7 +368,7 @@ func (o *OrderBuilder) AddSyscall(e *event.Syscall) {
 		o.noteAlive(n)
 	}
 	if e.Phase == event.Enter {
-		t.futex = false
+		t.futex, t.inner = false, false
 		issue := *e
 		t.issue, t.nested = &issue, t.isInsideOperation()
 		if e.Number == linux.RtSigreturn {
@@ -398,6 +392,9 @@ func (o *OrderBuilder) AddSyscall(e *event.Syscall) {
 	case o.rules.Free != nil && o.rules.Free(e.Number, int64(int32(e.Args[0]))):
 	default:
 		at := o.addSyscallOperation(n, e)
+		if t.inner {
+			o.leaveInnerCall(n, at, e.Result)
+		}
 		if linux.Has(e.Number, linux.Executes) && e.Result == 0 {
 			o.replaceProgram(n, at)
 		}
@@ -440,6 +437,7 @@ func (o *OrderBuilder) Finish() (*event.Schedule, []Mark) {
 			}
 		}
 	}
+	o.dropInnerCalls()
 	index := make([]int, len(o.s.Operations))
 	for i := range index {
 		index[i] = i

@@ -169,11 +169,13 @@ func (e *Enforcer) continueAfterWait(g *sched.Gate, n int, v *sched.SyncPoint) b
 
 // requestCall handles a thread that has issued a system call.
 func (e *Enforcer) requestCall(g *sched.Gate, n int, v *sched.SyncPoint) bool {
-	if v.Inner || !Ordered(v.Call.Number) || AddressSpace(v.Call.Number) && !e.plan.memory || e.plan.hasNoPosition(v.Call) || e.threads[n].heap {
+	if !Ordered(v.Call.Number) || AddressSpace(v.Call.Number) && !e.plan.memory || e.plan.hasNoPosition(v.Call) || e.threads[n].heap {
 		return true
 	}
 	position, o := e.nextOperation(n)
 	switch {
+	case v.Inner && (o == nil || o.Part != event.SystemCall || o.Number != v.Call.Number):
+		return true
 	case o == nil:
 		return e.holdBeyondEnd(g, n, sched.AtCall)
 	case isInterruption(o):
