@@ -3,6 +3,7 @@ package hybrid
 import (
 	"slices"
 
+	"github.com/heddle-dmt/heddle/emu/arch"
 	"github.com/heddle-dmt/heddle/recorder/event"
 )
 
@@ -11,6 +12,7 @@ import (
 type innerCall struct {
 	thread, index int // the index of its operation, or -1 as long as it has not returned
 	object        event.ObjectID
+	addr          arch.Addr
 	wakes         bool
 	result        int64
 	instructions  uint64 // of the thread
@@ -21,7 +23,7 @@ type innerCall struct {
 
 // enterInnerCall takes the issue of a futex call of the C library's own.
 func (o *OrderBuilder) enterInnerCall(n int, e *event.Sync) {
-	c := innerCall{thread: n, index: -1, object: e.Object, wakes: e.Op == event.OpFutexWake, instructions: e.Instructions}
+	c := innerCall{thread: n, index: -1, object: e.Object, addr: e.Addr, wakes: e.Op == event.OpFutexWake, instructions: e.Instructions}
 	if c.wakes {
 		for i := range o.innerCalls {
 			if w := &o.innerCalls[i]; !w.wakes && w.index < 0 && w.object == c.object {
@@ -67,14 +69,39 @@ func (o *OrderBuilder) leaveInnerCall(n, at int, result uint64) {
 	}
 }
 
-// dropInnerCalls takes the positions of the calls that a run under the schedule does not make.
+// dropInnerCalls takes the positions of the calls that a run under the schedule does not make, with what their marks say. Threads
+// meet at a lock in an object that the program's operations act on: it is held between operations, or between the parts of one.
 func (o *OrderBuilder) dropInnerCalls() {
+	gone := map[int]bool{}
 	for i := range o.innerCalls {
-		if c := &o.innerCalls[i]; !c.met && c.index >= 0 {
-			o.dropped[c.index] = true
+		c := &o.innerCalls[i]
+		c.met = c.met || o.isInObject(c.addr)
+		if !c.met && c.index >= 0 {
+			o.dropped[c.index], gone[c.index] = true, true
+		}
+	}
+	if len(gone) == 0 {
+		return
+	}
+	for i := range o.marks {
+		if m := &o.marks[i]; gone[m.Position] {
+			m.Close = false
 		}
 	}
 }
+
+// isInObject reports whether an address is in an object that an operation has acted on. The largest have objectBytes.
+func (o *OrderBuilder) isInObject(addr arch.Addr) bool {
+	for at := range o.objects {
+		if at <= addr && addr-at < objectBytes {
+			return true
+		}
+	}
+	return false
+}
+
+// objectBytes is the size of pthread_rwlock_t (bits/pthreadtypes-arch.h).
+const objectBytes = 56
 
 // ContendsBetween reports whether a thread made a futex call for a lock of the C library's own, outside of operations, between two
 // of its instructions, which it does not make under the schedule: then it reaches the second after fewer instructions.

@@ -52,6 +52,7 @@ type OrderBuilder struct {
 	allocations int
 	acting      []int
 	innerCalls  []innerCall
+	objects     map[arch.Addr]bool // where the objects are that operations have acted on
 }
 
 // orderThread is the state of a thread.
@@ -131,7 +132,7 @@ func NewOrderBuilder(r Rules) *OrderBuilder {
 		rules: r, numbers: map[arch.ThreadID]int{}, byName: map[string]int{}, living: map[int32]int{}, ending: map[int32]int{}, killed: -1,
 		lives: map[arch.ThreadID][]life{}, replaced: map[int32][]processEnd{},
 	}
-	o.s.Objects = map[event.ObjectID]string{}
+	o.s.Objects, o.objects = map[event.ObjectID]string{}, map[arch.Addr]bool{}
 	return o
 }
 
@@ -256,6 +257,7 @@ func (o *OrderBuilder) AddSync(e *event.Sync) {
 		}
 	case e.Phase == event.Whole:
 	case e.Phase == event.Enter:
+		o.objects[e.Addr] = true
 		o.enterOperation(n, e)
 	default:
 		o.leaveOperation(n, e)
