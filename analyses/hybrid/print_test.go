@@ -32,8 +32,11 @@ func TestWriteLines(t *testing.T) {
 func TestSignalsInWaits(t *testing.T) {
 	signal := event.Operation{Thread: 1, Part: event.SignalPart, Result: event.Interrupted}
 	f := &File{Kind: "sync", Schedule: &event.Schedule{Threads: []string{"1", "1.1"}, Operations: []event.Operation{
-		{Thread: 1, Part: event.BeginPart, Op: event.OpCondWait}, {Part: event.WholePart, Op: event.OpMutexLock}, signal, signal,
-		{Thread: 1, Part: event.EndPart, Op: event.OpCondWait}, signal,
+		{Thread: 1, Part: event.BeginPart, Op: event.OpCondWait},
+		{Part: event.WholePart, Op: event.OpMutexLock},
+		signal, signal,
+		{Thread: 1, Part: event.EndPart, Op: event.OpCondWait},
+		signal,
 	}}}
 	var out strings.Builder
 	if err := f.WriteSummary(&out); err != nil {
