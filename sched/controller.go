@@ -52,6 +52,9 @@ type SyncPoint struct {
 	// Private reports that the system call has no effect that another thread can observe: it is
 	// about the thread itself, the clock or memory, or for a futex of the C library's own locks.
 	Private bool
+	// Inner reports that the system call is a futex call that the C library makes for itself, of a lock of its own: it is made where
+	// two threads meet there.
+	Inner bool
 	// File identifies, AtCall, the regular file that the system call acts on if it acts on nothing else;
 	// otherwise it is 0.
 	File uint64

@@ -51,6 +51,8 @@ type OrderBuilder struct {
 	// those with a position, that make system calls which have one elsewhere.
 	allocations int
 	acting      []int
+	innerCalls  []innerCall
+	objects     map[arch.Addr]bool // where the objects are that operations have acted on
 }
 
 // orderThread is the state of a thread.
@@ -70,6 +72,7 @@ type orderThread struct {
 	base                    uint64 // its instructions up to the end of its last operation
 	gone                    bool
 	renames                 []rename
+	inner                   bool // its system call is the last of OrderBuilder.innerCalls that it has made
 }
 
 // life is the time from one event, by its number, in which a thread, by the schedule's number, has an id.
@@ -129,7 +132,7 @@ func NewOrderBuilder(r Rules) *OrderBuilder {
 		rules: r, numbers: map[arch.ThreadID]int{}, byName: map[string]int{}, living: map[int32]int{}, ending: map[int32]int{}, killed: -1,
 		lives: map[arch.ThreadID][]life{}, replaced: map[int32][]processEnd{},
 	}
-	o.s.Objects = map[event.ObjectID]string{}
+	o.s.Objects, o.objects = map[event.ObjectID]string{}, map[arch.Addr]bool{}
 	return o
 }
 
@@ -249,8 +252,12 @@ func (o *OrderBuilder) AddSync(e *event.Sync) {
 		o.addMark(e.Stamp, Mark{Thread: n, Position: at, Close: true})
 	case e.Op == event.OpFutexWait || e.Op == event.OpFutexWake:
 		t.futex = t.futex || e.Phase == event.Enter
+		if e.Effects&event.Inner != 0 && e.Phase == event.Enter {
+			o.enterInnerCall(n, e)
+		}
 	case e.Phase == event.Whole:
 	case e.Phase == event.Enter:
+		o.objects[e.Addr] = true
 		o.enterOperation(n, e)
 	default:
 		o.leaveOperation(n, e)
@@ -363,7 +370,7 @@ func (o *OrderBuilder) AddSyscall(e *event.Syscall) {
 		o.noteAlive(n)
 	}
 	if e.Phase == event.Enter {
-		t.futex = false
+		t.futex, t.inner = false, false
 		issue := *e
 		t.issue, t.nested = &issue, t.isInsideOperation()
 		if e.Number == linux.RtSigreturn {
@@ -387,6 +394,9 @@ func (o *OrderBuilder) AddSyscall(e *event.Syscall) {
 	case o.rules.Free != nil && o.rules.Free(e.Number, int64(int32(e.Args[0]))):
 	default:
 		at := o.addSyscallOperation(n, e)
+		if t.inner {
+			o.leaveInnerCall(n, at, e.Result)
+		}
 		if linux.Has(e.Number, linux.Executes) && e.Result == 0 {
 			o.replaceProgram(n, at)
 		}
@@ -429,6 +439,7 @@ func (o *OrderBuilder) Finish() (*event.Schedule, []Mark) {
 			}
 		}
 	}
+	o.dropInnerCalls()
 	index := make([]int, len(o.s.Operations))
 	for i := range index {
 		index[i] = i

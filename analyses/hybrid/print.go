@@ -24,7 +24,33 @@ func (f *File) WriteSummary(to io.Writer) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
+	for n, count := range f.signalsInWaits() {
+		if count == 0 {
+			continue
+		}
+		_, err := fmt.Fprintf(to, "thread %s gets %d signals in waits on conditions: state_digest may differ between runs under the schedule, and a run with long delays may not end\n",
+			f.Schedule.Threads[n], count)
+		if err != nil {
+			return err
+		}
+	}
 	return f.writeSpinLoops(to)
+}
+
+// signalsInWaits counts, by thread, the signals that have interrupted a wait on a condition: what the thread does in the wait from
+// there on has no position.
+func (f *File) signalsInWaits() []int {
+	counts := make([]int, len(f.Schedule.Threads))
+	waits := make([]bool, len(f.Schedule.Threads))
+	for i := range f.Schedule.Operations {
+		switch o := &f.Schedule.Operations[i]; {
+		case o.Part != event.SignalPart:
+			waits[o.Thread] = o.Part == event.BeginPart && isOnCondition(o.Op)
+		case waits[o.Thread] && o.Result == event.Interrupted:
+			counts[o.Thread]++
+		}
+	}
+	return counts
 }
 
 // mostSpinLoops bounds the loops that a summary has.

@@ -27,3 +27,22 @@ func TestWriteLines(t *testing.T) {
 		}
 	}
 }
+
+// A summary names the threads that get signals in waits on conditions, and no others.
+func TestSignalsInWaits(t *testing.T) {
+	signal := event.Operation{Thread: 1, Part: event.SignalPart, Result: event.Interrupted}
+	f := &File{Kind: "sync", Schedule: &event.Schedule{Threads: []string{"1", "1.1"}, Operations: []event.Operation{
+		{Thread: 1, Part: event.BeginPart, Op: event.OpCondWait},
+		{Part: event.WholePart, Op: event.OpMutexLock},
+		signal, signal,
+		{Thread: 1, Part: event.EndPart, Op: event.OpCondWait},
+		signal,
+	}}}
+	var out strings.Builder
+	if err := f.WriteSummary(&out); err != nil {
+		t.Fatal(err)
+	}
+	if text := out.String(); !strings.Contains(text, "thread 1.1 gets 2 signals in waits on conditions") || strings.Contains(text, "thread 1 gets") {
+		t.Errorf("the summary is\n%s", text)
+	}
+}

@@ -20,8 +20,9 @@ bool direct_blocks_init(struct direct_engine *e) {
   a->points = heddle_reserve(points_bytes());
   a->hash = heddle_reserve(BLOCK_HASH * sizeof *a->hash);
   a->in_page = heddle_reserve(e->ram->pages * sizeof *a->in_page);
+  a->at = heddle_reserve(BLOCK_AT * sizeof *a->at);
   a->apart = calloc(UNIT_CACHE, sizeof *a->apart);
-  if (!a->all || !a->exits || !a->points || !a->hash || !a->in_page || !a->apart) return false;
+  if (!a->all || !a->exits || !a->points || !a->hash || !a->in_page || !a->at || !a->apart) return false;
   direct_translate_shared(e);
   return true;
 }
@@ -34,6 +35,7 @@ void direct_blocks_close(struct direct_engine *e) {
   heddle_unreserve(a->points, points_bytes());
   heddle_unreserve(a->hash, BLOCK_HASH * sizeof *a->hash);
   heddle_unreserve(a->in_page, e->ram->pages * sizeof *a->in_page);
+  heddle_unreserve(a->at, BLOCK_AT * sizeof *a->at);
   free(a->apart);
   free(a);
   e->blocks = NULL;
@@ -167,6 +169,19 @@ static uint32_t *hash_slot(struct direct_blocks *a, uint64_t pc, uint32_t page) 
 }
 _Static_assert(BLOCK_HASH == 1u << (64 - 47), "hash_slot");
 
+// Where the list of the blocks with instructions in a virtual page begins.
+static uint32_t *at_slot(struct direct_blocks *a, uint64_t virt) {
+  return &a->at[(virt >> HEDDLE_PAGE_SHIFT) * 0x9e3779b97f4a7c15u >> 50];
+}
+_Static_assert(BLOCK_AT == 1u << (64 - 50), "at_slot");
+
+// The number of a block's page in these lists: 0 is none.
+static uint32_t at_number(const struct direct_engine *e, const struct direct_block *b, unsigned k) {
+  return direct_block_number(e, b) * BLOCK_PAGES + k;
+}
+
+static uint32_t *next_at(struct direct_blocks *a, uint32_t number) { return &a->all[number / BLOCK_PAGES].next_at[number % BLOCK_PAGES]; }
+
 // The number of the page among the block's.
 static unsigned which(const struct direct_block *b, uint32_t page) {
   unsigned k = 0;
@@ -199,6 +214,9 @@ static void drop(struct direct_engine *e, struct direct_block *b) {
     at = &a->in_page[b->phys[k]];
     while (*at && *at != i) at = &a->all[*at].next_in_page[which(&a->all[*at], b->phys[k])];
     if (*at) *at = b->next_in_page[k];
+    at = at_slot(a, b->virt[k]);
+    while (*at && *at != at_number(e, b, k)) at = next_at(a, *at);
+    if (*at) *at = b->next_at[k];
   }
   b->live = false;
 }
@@ -238,15 +256,15 @@ void direct_blocks_drop_all(struct direct_engine *e) {
   for (unsigned r = 0; r < REGIONS; r++) empty_region(e, r);
 }
 
-// Drops the blocks of all address spaces that have instructions in the page of the address.
-void direct_blocks_drop_address(struct direct_engine *e, uint64_t va) {
+// Drops the blocks of all address spaces that may have the instruction at the address, or with whole all that have
+// instructions in its page: those that end before it, too.
+void direct_blocks_drop_address(struct direct_engine *e, uint64_t va, bool whole) {
   struct direct_blocks *a = e->blocks;
-  for (unsigned r = 0; r < REGIONS; r++) {
-    for (uint32_t i = 0; i < a->regions[r].nblocks; i++) {
-      struct direct_block *b = first_of(a, r) + i;
-      for (unsigned k = 0; k < b->pages; k++)
-        if (b->virt[k] == page_of(va)) drop(e, b);
-    }
+  for (uint32_t i = *at_slot(a, page_of(va)); i; i = *next_at(a, i)) {
+    struct direct_block *b = &a->all[i / BLOCK_PAGES];
+    unsigned k = i % BLOCK_PAGES;
+    bool has = b->low[k] <= offset_of(va) && offset_of(va) <= b->high[k];
+    if (b->virt[k] == page_of(va) && (whole || has)) drop(e, b);
   }
 }
 
@@ -324,12 +342,19 @@ static bool add_pages(struct direct_block *b, uint64_t pc, size_t length, const 
     if (k && offset_of(pc) + length <= HEDDLE_PAGE_SIZE) break;
     unsigned i = 0;
     while (i < b->pages && b->virt[i] != virt) i++;
-    if (i < b->pages) continue;
-    for (unsigned j = 0; j < b->pages; j++)
-      if (b->phys[j] == phys[k]) return false;
-    if (b->pages == BLOCK_PAGES) return false;
-    b->virt[b->pages] = virt;
-    b->phys[b->pages++] = phys[k];
+    if (i == b->pages) {
+      for (unsigned j = 0; j < b->pages; j++)
+        if (b->phys[j] == phys[k]) return false;
+      if (b->pages == BLOCK_PAGES) return false;
+      b->virt[i] = virt;
+      b->phys[i] = phys[k];
+      b->low[i] = HEDDLE_PAGE_SIZE;
+      b->high[i] = 0;
+      b->pages++;
+    }
+    if (k) continue;
+    if (offset_of(pc) < b->low[i]) b->low[i] = (uint16_t)offset_of(pc);
+    if (offset_of(pc) > b->high[i]) b->high[i] = (uint16_t)offset_of(pc);
   }
   return true;
 }
@@ -458,6 +483,9 @@ static void enter_tables(struct direct_engine *e, struct direct_block *b) {
   for (unsigned k = 0; k < b->pages; k++) {
     b->next_in_page[k] = a->in_page[b->phys[k]];
     a->in_page[b->phys[k]] = i;
+    uint32_t *at = at_slot(a, b->virt[k]);
+    b->next_at[k] = *at;
+    *at = at_number(e, b, k);
   }
   b->live = true;
 }

@@ -107,6 +107,9 @@ struct direct_block {
   uint64_t virt[BLOCK_PAGES];
   uint32_t phys[BLOCK_PAGES];
   uint32_t next_in_page[BLOCK_PAGES];
+  uint32_t next_at[BLOCK_PAGES]; // the next of the same slot of direct_blocks.at, as a number of at_number
+  // The offsets in the page of the first and the last instruction that begins there; high < low: none does.
+  uint16_t low[BLOCK_PAGES], high[BLOCK_PAGES];
   uint32_t next;                 // of the same hash
   uint32_t region;
   uint32_t linked;               // the first exit that jumps here
@@ -146,6 +149,7 @@ struct direct_block {
 #define BLOCK_ACCESSES (3u * BLOCK_INSNS)
 #define REGION_BYTES ((CODE_BYTES - UNIT_CODE_BYTES) / REGIONS)
 #define BLOCK_HASH 131072u
+#define BLOCK_AT 16384u
 #define BLOCK_BYTES 32768u       // of a block's code, at most: offsets have 16 bits
 #define BLOCK_EXITS 128u
 
@@ -169,6 +173,7 @@ struct direct_blocks {
   struct direct_point *points;
   uint32_t *hash;                // by address and page
   uint32_t *in_page;             // by page, the first of its blocks
+  uint32_t *at;                  // by virtual page (at_slot), the first of the blocks there, as a number of at_number
   // With a raw log, otherwise NULL: by the number of the exit, and by region.
   struct direct_record *records;
   struct direct_event *events;

@@ -340,7 +340,7 @@ void direct_blocks_close(struct direct_engine *e);
 void direct_blocks_drop_page(struct direct_engine *e, uint64_t page);
 void direct_blocks_isolate_page(struct direct_engine *e, uint64_t page);
 void direct_blocks_drop_all(struct direct_engine *e);
-void direct_blocks_drop_address(struct direct_engine *e, uint64_t va);
+void direct_blocks_drop_address(struct direct_engine *e, uint64_t va, bool whole);
 bool direct_run_blocks(struct direct_engine *e);
 int64_t direct_free_instructions(const struct direct_engine *e);
 

@@ -74,13 +74,13 @@ int direct_set_breakpoints(struct direct_engine *e, const uint64_t *sorted, size
   memcpy(copy, sorted, n * sizeof *copy);
   // Blocks end before breakpoints: those that the change concerns are made anew.
   for (size_t i = 0; i < n; i++)
-    if (!direct_has_breakpoint(e, sorted[i])) direct_blocks_drop_address(e, sorted[i]);
+    if (!direct_has_breakpoint(e, sorted[i])) direct_blocks_drop_address(e, sorted[i], false);
   uint64_t *old = e->breakpoints;
   size_t nold = e->nbreakpoints;
   e->breakpoints = copy;
   e->nbreakpoints = n;
   for (size_t i = 0; i < nold; i++)
-    if (!direct_has_breakpoint(e, old[i])) direct_blocks_drop_address(e, old[i]);
+    if (!direct_has_breakpoint(e, old[i])) direct_blocks_drop_address(e, old[i], true);
   free(old);
   return 0;
 }

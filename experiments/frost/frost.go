@@ -72,7 +72,7 @@ const MostFollowers = 16
 
 // DefaultOptions check everything, with epochs that begin at 50 ms.
 func DefaultOptions() Options {
-	return Options{Sample: 1, Epoch: 50, Growth: 50, Heuristic: Exact, Hang: 10_000_000_000, Rollbacks: 5, Followers: 2}
+	return Options{Sample: 1, Epoch: 50, Growth: 50, Heuristic: Exact, Hang: 10_000_000_000, Rollbacks: 2, Followers: 2}
 }
 
 // A WrongOption is an option that is out of its range.
@@ -117,6 +117,7 @@ type driver struct {
 	workers  *workerPool
 	options  Options
 	ahead    int // how many epochs may be executed before the oldest is committed
+	raceAt   int // the last epoch whose execution ahead was abandoned
 	out, err io.Writer
 	report   *Report
 	known    knowledge
@@ -257,16 +258,16 @@ func (d *driver) epochOptions() epoch.EpochOptions {
 	return d.options.epochOptions(d.known.length.Now, d.known.length.Grace)
 }
 
-// chooseSchedule is how an epoch is executed that was rolled back: by turns in another
-// interleaving, and without preemption in the last order of priorities and its
-// reverse. The first attempt continues under the schedule of before.
+// chooseSchedule is how an epoch is executed that was rolled back: by turns without
+// preemption in the last order of priorities and in its reverse, in which most races do not
+// show, and in another interleaving. The first attempt continues under the schedule of before.
 func (d *driver) chooseSchedule(number, attempt int) (seed uint64, priority complementary.Order) {
 	switch {
 	case attempt == 0:
 		return 0, nil
-	case attempt%3 == 2:
+	case attempt%3 == 1:
 		return 0, d.known.last
-	case attempt%3 == 0:
+	case attempt%3 == 2:
 		return 0, d.known.last.Reverse()
 	}
 	return uint64(number)<<20 + uint64(attempt), nil

@@ -1,6 +1,7 @@
 package frost_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/heddle-dmt/heddle/experiments/frost"
@@ -62,6 +63,71 @@ func TestOneThreadFirst(t *testing.T) {
 		if x.stdout != want || want == "" {
 			t.Errorf("seed %d: %d bytes of output, want %d, or others", seed, len(x.stdout), len(want))
 		}
+	}
+}
+
+// oneThreadBetween has one thread before, between and after two rounds of several, which takes locks and allocates for some
+// million instructions each time. With an argument a thread of the second round races.
+const oneThreadBetween = header + `
+#include <stdlib.h>
+static long sum;
+static int races;
+static void *work(void *unused) {
+  for (int i = 0; i < 1000; i++) {
+    pthread_mutex_lock(&a);
+    for (volatile int j = 0; j < 1000; j++);
+    sum += i;
+    pthread_mutex_unlock(&a);
+  }
+  if (races) sum = sum * 3 + 1;
+  return unused;
+}
+static void alone(void) {
+  char *kept[64] = {0};
+  for (int i = 0; i < 2000; i++) {
+    pthread_mutex_lock(&a);
+    for (volatile int j = 0; j < 1000; j++);
+    free(kept[i % 64]);
+    kept[i % 64] = malloc(i % 1000 + 1);
+    kept[i % 64][0] = i;
+    sum += kept[i % 64][0];
+    pthread_mutex_unlock(&a);
+  }
+}
+int main(int argc, char **argv) {
+  (void)argv;
+  alone();
+  for (int round = 0; round < 2; round++) {
+    pthread_t t[2];
+    races = round && argc > 1;
+    for (int i = 0; i < 2; i++) pthread_create(&t[i], 0, work, 0);
+    for (int i = 0; i < 2; i++) pthread_join(t[i], 0);
+    alone();
+  }
+  printf("%ld\n", sum);
+  return 0;
+}`
+
+// TestEpochsWithOneThread: epochs have one thread or several where these are long, those with one have no epoch-parallel replica,
+// the output is the native one, and a race in a later round is found.
+func TestEpochsWithOneThread(t *testing.T) {
+	program := gcctest.C(t, oneThreadBetween, "-pthread", "-O1")
+	want, _ := natively(t, []string{program})
+	o := frost.DefaultOptions()
+	o.Epoch = 1000
+	x := try(t, o, sched.Options{}, 1, program)
+	if x.Verdict != frost.Clean || x.Harmless > 0 || x.stdout != want {
+		t.Errorf("%q, natively %q: %s", x.stdout, want, x.text())
+	}
+	var threads []int
+	for _, e := range x.Epochs {
+		threads = append(threads, len(e.Replicas))
+	}
+	if want := []int{1, 3, 1, 3, 1}; len(threads) < len(want) || !slices.Equal(threads[:len(want)], want) {
+		t.Errorf("epochs have %v replicas, want %v", threads, want)
+	}
+	if x := try(t, o, sched.Options{}, 1, program, "races"); x.Races == 0 {
+		t.Errorf("the race is not found: %s", x.text())
 	}
 }
 

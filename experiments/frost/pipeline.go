@@ -34,7 +34,7 @@ type pendingEpoch struct {
 func (d *driver) runPipeline(ctx context.Context) error {
 	for n := 1; ctx.Err() == nil; {
 		switch {
-		case d.canStartEpoch():
+		case d.canStartEpoch(n):
 			d.startPending(ctx, n)
 			n++
 			for f := d.oldestPending(); f != nil && f.isReady(); f = d.oldestPending() {
@@ -56,13 +56,14 @@ func (d *driver) runPipeline(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// canStartEpoch reports whether the next epoch can be executed.
-func (d *driver) canStartEpoch() bool {
+// canStartEpoch reports whether the next epoch, of this number, can be executed. After a race few epochs are executed ahead: with
+// the next race the work would be lost.
+func (d *driver) canStartEpoch(number int) bool {
 	n := len(d.pending)
 	if n > 0 && (d.replicas.Scarce() || d.pending[n-1].firstErr != nil) {
 		return false
 	}
-	return n < d.ahead && !d.at.Done()
+	return n < min(d.ahead, number-d.raceAt) && !d.at.Done()
 }
 
 // oldestPending is the first epoch that is not over, nil if all are.
@@ -116,6 +117,7 @@ func (d *driver) commitOldest(ctx context.Context, f *pendingEpoch, next *int) e
 		return d.writeOutput(f.replicas.releaseAllBut(f.replicas.replicas[0]))
 	}
 	d.cancelLater(f)
+	d.raceAt = f.number
 	*next = f.number + 1
 	choice, err := d.resolveRace(ctx, f.number, f.begin, f.replicas, e)
 	f.cancel()

@@ -19,9 +19,13 @@ type workerPool struct {
 	started  int
 	running  sync.WaitGroup
 
-	mu   sync.Mutex
-	idle int
+	mu      sync.Mutex
+	idle    int
+	waiting uint64 // instructions of the thread-parallel replicas of waiting jobs
 }
+
+// worthWorker is how many instructions wait when a further worker is started: its machine translates the program anew.
+const worthWorker = 200_000_000
 
 // replicaJob is an epoch-parallel replica to be executed, and compared with the
 // thread-parallel one.
@@ -47,12 +51,12 @@ func newWorkerPool(r *epoch.Runner, most int) *workerPool {
 func (c *workerPool) submitJob(j *replicaJob) {
 	j.done = make(chan struct{})
 	c.mu.Lock()
-	if c.idle == 0 && c.started < c.limit {
+	c.waiting += j.first.Instructions
+	if c.started == 0 || c.idle == 0 && c.waiting > worthWorker && c.started < c.limit {
 		c.started++
+		c.idle++
 		c.running.Add(1)
 		go c.runWorker()
-	} else {
-		c.idle--
 	}
 	c.mu.Unlock()
 	c.jobs <- j
@@ -72,6 +76,10 @@ func (c *workerPool) runWorker() {
 		defer f.Close()
 	}
 	for j := range c.jobs {
+		c.mu.Lock()
+		c.waiting -= j.first.Instructions
+		c.idle--
+		c.mu.Unlock()
 		if j.err = err; err == nil {
 			j.runReplica(c.replicas, f)
 		}
@@ -123,7 +131,7 @@ func (d *driver) startEpoch(ctx context.Context, at *epoch.Checkpoint, number, a
 		return nil, err
 	}
 	g := &replicaGroup{replicas: []*epoch.Replica{first}, target: o.Length, grace: o.Grace}
-	if !d.known.sampler.Next(float64(first.Cycles)) {
+	if !d.known.sampler.Next(float64(first.Cycles)) || first.Alone && first.Failed == "" {
 		return g, nil
 	}
 	g.order = d.orderByPriority(first)

@@ -48,6 +48,11 @@ var (
 		"Where a thread is when a tracer stops it is not part of a schedule. A debugger stops threads in this way, and so does the search for leaks at the end of a program that was built with -fsanitize=address or -fsanitize=leak.",
 		"Record the run, and run it under the schedule, with --env ASAN_OPTIONS=detect_leaks=0 (--env LSAN_OPTIONS=detect_leaks=0 for -fsanitize=leak), or without the debugger.")
 
+	errContention = errs.Define("schedule-after-library-lock",
+		"no schedule can be made of {file}: thread {thread} contends for a lock of the C library's own before the instruction at {pc}, which has to be ordered; heddle schedule record with another --seed records another run",
+		"Outside of operations the C library takes locks of its own, such as that of the list of arenas when a thread ends. Where two threads meet there one makes a futex call. A run under a schedule does not meet there, and reaches the instruction after fewer instructions than the schedule says.",
+		"Record the run with another seed, other cores or a longer --quantum, so that no two threads meet there.")
+
 	errPoint = errs.Define("schedule-point-not-found",
 		"no schedule can be made of {file}: thread {thread} does not reach the instruction at {pc} when the run is repeated",
 		"The recording's accesses and its replay do not agree.",
@@ -315,6 +320,9 @@ func locatePoints(ctx context.Context, path string, s *event.Schedule, bases [][
 			first, last, ok := locator.Found(order.LifeAfter(p.Thread, p.Done), p.PC, b.Branches+p.Branches)
 			if !ok || first < b.Instructions {
 				return errPoint.New(path, s.Threads[p.Thread], hexadecimal(p.PC))
+			}
+			if !s.Portable && order.ContendsBetween(p.Thread, b.Instructions, first) {
+				return errContention.New(path, s.Threads[p.Thread], hexadecimal(p.PC))
 			}
 			p.Instructions, p.Span = first-b.Instructions, last-first+1
 			p.Occurrence = locator.Occurrence(order.LifeAfter(p.Thread, p.Done), p.PC, b.Instructions, first)

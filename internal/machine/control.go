@@ -201,7 +201,7 @@ func (c *control) Issue(_ *recorder.Recorder, t *kernel.Task, e *event.Syscall) 
 		return
 	}
 	c.thread(e.Thread).calling = true
-	c.shouldResume(sched.SyncPoint{Kind: sched.AtCall, Call: e, Private: isPrivateCall(e.Number), File: t.FileAlone(e.Number, e.Args[0])})
+	c.shouldResume(sched.SyncPoint{Kind: sched.AtCall, Call: e, Private: isPrivateCall(e.Number), Inner: c.recognizer.CallsInner(e.Thread), File: t.FileAlone(e.Number, e.Args[0])})
 }
 
 // isPrivateCall reports whether a system call is sched.SyncPoint.Private.

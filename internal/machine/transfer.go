@@ -75,6 +75,9 @@ func (m *Machine) SetControlAddresses(list []arch.Addr) {
 	m.state.control.recognizer.StopAlso(slices.Concat(m.breakpoints, list))
 }
 
+// ExpectOneThread says that the run has one thread: operations that only order are recognized again from when it has two.
+func (m *Machine) ExpectOneThread() { m.state.recording.syncs.recognizer.ExpectOneThread() }
+
 // ApplyVerdict carries out the decisions of the controller outside of a quantum.
 func (m *Machine) ApplyVerdict() { m.applyVerdict(arch.NoThread, arch.NoCore, arch.Stop{}) }
 

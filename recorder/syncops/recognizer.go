@@ -1,6 +1,7 @@
 package syncops
 
 import (
+	"maps"
 	"slices"
 
 	"golang.org/x/sys/unix"
@@ -72,6 +73,7 @@ type Recognizer struct {
 	watched   filter             // all addresses that have breakpoints, unless stale
 	armed     uint64             // the host's count when the breakpoints were set
 	stale     bool               // the breakpoints are out of date
+	added     []arch.Addr        // return addresses that need breakpoints, besides
 	atomics   bool               // are recorded
 	sharing   bool               // there may be memory that processes share
 	lone      bool               // Config.SecondThread, and it does not exist yet
@@ -92,7 +94,8 @@ type host struct {
 	engine Engine
 	open   OpenFunc
 	others []arch.Addr
-	armed  uint64 // how often breakpoints were set
+	armed  uint64             // how often breakpoints were set
+	set    map[arch.Addr]bool // the breakpoints that the engine has
 }
 
 // BoundInSnapshot marks that copies of the machine's state share it, but for those
@@ -130,6 +133,14 @@ func (r *Recognizer) OrdersNothing(e *event.Sync) bool {
 
 // Rearm reports that the engine is another one than before.
 func (r *Recognizer) Rearm() { r.stale = true }
+
+// ExpectOneThread reports that the run has one thread, as at its beginning (Config.SecondThread). Operations that the thread is
+// in are completed as such.
+func (r *Recognizer) ExpectOneThread() {
+	if !r.lone {
+		r.lone, r.stale, r.host.set = true, true, nil
+	}
+}
 
 // Name is the run-independent name of a live thread.
 func (r *Recognizer) Name(id arch.ThreadID) string {
@@ -198,7 +209,7 @@ func (r *Recognizer) Running(task *kernel.Task, at event.Stamp) {
 // this number of retired instructions. It returns false if the thread may need something.
 func (r *Recognizer) SkipUnwatched(id arch.ThreadID, instructions uint64) bool {
 	t := r.threads.At(id)
-	if t == nil || t.space == nil || t.signals > 0 || t.dying || r.stale || r.armed != r.host.armed || r.atomics {
+	if t == nil || t.space == nil || t.signals > 0 || t.dying || r.stale || len(r.added) > 0 || r.armed != r.host.armed || r.atomics {
 		return false
 	}
 	pc := r.host.engine.PC()
@@ -214,6 +225,8 @@ func (r *Recognizer) SkipUnwatched(id arch.ThreadID, instructions uint64) bool {
 func (r *Recognizer) refreshEngine(t *thread) {
 	if r.stale || r.armed != r.host.armed {
 		r.setBreakpoints()
+	} else if len(r.added) > 0 {
+		r.addBreakpoints(r.added)
 	}
 	if r.atomics {
 		r.host.engine.MuteAtomics(r.lone || t.isCounted())
@@ -352,7 +365,7 @@ func (r *Recognizer) followMapping(t *thread, number uint64, args [6]uint64, res
 func (r *Recognizer) watchReturn(ret arch.Addr) {
 	if !r.returns[ret] {
 		r.returns[ret] = true
-		r.stale = true
+		r.added = append(r.added, ret)
 	}
 }
 
@@ -367,14 +380,46 @@ func (r *Recognizer) forgetReturns(start, end arch.Addr) {
 
 // StopAlso replaces Config.Breakpoints in a run that has begun.
 func (r *Recognizer) StopAlso(at []arch.Addr) {
-	r.host.others = at
+	r.host.others, r.host.set = at, nil
 	r.setBreakpoints()
 }
 
-// setBreakpoints sets the breakpoints that are needed now.
+// setBreakpoints has the engine have the breakpoints that are needed now.
 func (r *Recognizer) setBreakpoints() {
 	r.host.armed++
 	r.stale, r.armed = false, r.host.armed
+	list := r.neededBreakpoints()
+	r.watched = filter{}
+	if len(r.host.set) > 2*len(list)+sparedBreakpoints {
+		r.host.set = nil
+	}
+	r.addBreakpoints(list)
+}
+
+// sparedBreakpoints is how many breakpoints of other states of the run the engine keeps at least. The states before and after
+// a return to a snapshot have most in common, and a change of breakpoints costs translated code.
+const sparedBreakpoints = 4096
+
+// addBreakpoints adds breakpoints to those that the engine has. At one that is not needed nothing is done.
+func (r *Recognizer) addBreakpoints(list []arch.Addr) {
+	h := r.host
+	r.added = nil
+	before := len(h.set)
+	if h.set == nil {
+		h.set = map[arch.Addr]bool{}
+		before = -1
+	}
+	for _, addr := range list {
+		h.set[addr] = true
+		r.watched.addAddress(addr)
+	}
+	if len(h.set) != before {
+		h.engine.SetBreakpoints(slices.Collect(maps.Keys(h.set))) // which sorts: the order here does not matter
+	}
+}
+
+// neededBreakpoints lists the addresses that need breakpoints.
+func (r *Recognizer) neededBreakpoints() []arch.Addr {
 	list := append(make([]arch.Addr, 0, len(r.returns)+256), r.host.others...)
 	for ret := range r.returns {
 		list = append(list, ret)
@@ -391,9 +436,5 @@ func (r *Recognizer) setBreakpoints() {
 			}
 		}
 	}
-	r.watched = filter{}
-	for _, addr := range list {
-		r.watched.addAddress(addr)
-	}
-	r.host.engine.SetBreakpoints(list) // which sorts: the order here does not matter
+	return list
 }

@@ -71,6 +71,12 @@ func (r *Recognizer) completeFutex(t *thread, result uint64, at *event.Stamp) {
 	}
 }
 
+// CallsInner reports whether a thread is in a futex call that the C library makes for itself.
+func (r *Recognizer) CallsInner(id arch.ThreadID) bool {
+	t := r.threads.At(id)
+	return t != nil && t.futex != nil && t.futex.inner != 0
+}
+
 // wrapperSize is more than the function syscall takes in any C library.
 const wrapperSize = 64
 

@@ -174,6 +174,8 @@ func (e *Enforcer) requestCall(g *sched.Gate, n int, v *sched.SyncPoint) bool {
 	}
 	position, o := e.nextOperation(n)
 	switch {
+	case v.Inner && (o == nil || o.Part != event.SystemCall || o.Number != v.Call.Number):
+		return true
 	case o == nil:
 		return e.holdBeyondEnd(g, n, sched.AtCall)
 	case isInterruption(o):

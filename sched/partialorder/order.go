@@ -20,6 +20,11 @@ type ThreadState struct {
 	Process arch.ThreadID
 }
 
+// AreOne reports whether there is one thread, which is not at an atomic instruction.
+func AreOne(threads []ThreadState) bool {
+	return len(threads) == 1 && !(threads[0].Held && threads[0].Next.Kind == AtomicStep)
+}
+
 // ThreadLog is the part of an Order that one thread contributes.
 type ThreadLog struct {
 	ID    arch.ThreadID

@@ -27,6 +27,7 @@ type Recorder struct {
 	waiting       []int // threads that wait for an entity, the first one first
 	constraints   [][2]int
 	closing       bool
+	endsAtBirth   bool                        // see EndAtCreation
 	allowsSignals bool                        // see AllowSignals
 	cancellations map[arch.ThreadID]stepPlace // where threads were cancelled
 	stepCount     uint64                      // without the steps of atomic instructions
@@ -171,6 +172,15 @@ func (r *Recorder) Closed() bool {
 // queued when all others are held waits for one that exits.
 func (t *recordedThread) isStanding() bool { return t.state.isHeld() || t.state == queuedAtStep }
 
+// EndAtCreation has the epoch end before an operation or system call of its only thread that creates a thread or a process.
+func (r *Recorder) EndAtCreation() { r.endsAtBirth = true }
+
+// Alone reports whether the epoch has had one thread.
+func (r *Recorder) Alone() bool { return len(r.threads) <= 1 && len(r.births) == 0 }
+
+// OneIsLeft reports whether the epoch has had several threads, of which one has not ended.
+func (r *Recorder) OneIsLeft() bool { return len(r.byID) == 1 && len(r.threads) > 1 }
+
 // Steps returns the number of steps recorded so far, without those of atomic instructions.
 func (r *Recorder) Steps() uint64 { return r.stepCount }
 
@@ -251,6 +261,9 @@ func (r *Recorder) reachStep(n int, next Step) bool {
 	t.next = next
 	if next.Kind == CallStep && next.Number == linux.ExitGroup {
 		r.closing = true // memory is compared before it is unmapped
+	}
+	if r.endsAtBirth && r.Alone() && next.createsThread() {
+		r.closing = true
 	}
 	if r.closing && !t.staysInHandler() {
 		t.state.become(heldAtStep)

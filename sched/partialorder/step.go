@@ -140,6 +140,14 @@ func (s *Step) isAnswered() bool {
 // isUnordered reports whether a step has no place in the order.
 func (s *Step) isUnordered() bool { return s.Kind == CallStep && IsUnordered(s.Number) }
 
+// createsThread reports whether a step creates a thread or a process.
+func (s *Step) createsThread() bool {
+	if s.Kind == CallStep {
+		return linux.Has(s.Number, linux.Forks)
+	}
+	return s.Op == event.OpCreate || s.Op == event.OpC11ThrdCreate || s.Op == event.OpFork
+}
+
 // endsThread reports whether a step ends its thread.
 func (s *Step) endsThread() bool {
 	if s.Kind == CallStep {

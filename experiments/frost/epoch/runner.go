@@ -68,6 +68,7 @@ type Checkpoint struct {
 	objects map[event.ObjectID]object
 	peak    uint64          // of the leading machine's memory, in pages
 	byOrder bool            // it is that of an epoch-parallel replica
+	alone   bool            // the run has had one thread so far
 	ended   bool            // the run is over
 	outcome machine.Outcome // how, if it is
 	idle    uint64          // effort without progress so far
@@ -201,7 +202,7 @@ func (r *Runner) closeMemory() {
 
 // Start is the state before the first instruction.
 func (r *Runner) Start() *Checkpoint {
-	return &Checkpoint{snapshot: r.m.Snapshot(), stage: &r.stage, leads: true, peak: r.m.Memory().Peak()}
+	return &Checkpoint{snapshot: r.m.Snapshot(), stage: &r.stage, leads: true, alone: true, peak: r.m.Memory().Peak()}
 }
 
 // EpochOptions bound an epoch.
@@ -230,6 +231,8 @@ type Replica struct {
 	End *Checkpoint
 	// Failed is how the replica failed, self-evidently, or empty.
 	Failed string
+	// Alone reports that a thread-parallel replica has had one thread: nothing in it can race.
+	Alone bool
 	// Order is the order that a thread-parallel replica found. Diverged describes how an
 	// epoch-parallel one left it, and BenignDivergence one that does not count.
 	Order                      *partialorder.Order
@@ -273,6 +276,9 @@ func (x *Replica) OutputSize() (n int) {
 func (s *stage) beginRun(from *Checkpoint, controller sched.Controller) *epochRun {
 	m := s.m
 	m.SetController(controller)
+	if partialorder.AreOne(from.threads) {
+		m.ExpectOneThread()
+	}
 	s.tap.beginEpoch(from)
 	m.SetTimeToMakespan()
 	return &epochRun{
@@ -357,6 +363,9 @@ func (r *Runner) RunThreadParallel(ctx context.Context, from *Checkpoint, o Epoc
 		m.Cluster().SwitchPolicy(dmt.NewPolicy(r.config.Cores, cmp.Or(o.Seed, r.config.Seed), r.config.Sched))
 	}
 	r.tap.recorder = rec
+	if from.alone {
+		rec.EndAtCreation()
+	}
 	rec.Begin(m.Gate())
 	e.applyVerdict()
 	inputs, err := r.beginInputs(ctx, from, o.Inputs)
@@ -382,6 +391,7 @@ func (r *Runner) RunThreadParallel(ctx context.Context, from *Checkpoint, o Epoc
 		if !rec.Closing() && (received || m.Cluster().Makespan() >= e.began+e.length) {
 			rec.Close()
 		}
+		e.separateThreads(rec)
 		if m.Cluster().Runnable() == 0 && rec.AllowSignals() {
 			m.HoldPresentSignals(false)
 		}
@@ -398,7 +408,8 @@ func (r *Runner) RunThreadParallel(ctx context.Context, from *Checkpoint, o Epoc
 		return nil, err
 	}
 	x.End.leads, x.End.byOrder, x.End.peak = true, len(o.Priority) > 0, m.Memory().Peak()
-	r.live, x.Inputs = x.End, inputs
+	r.live, x.Inputs, x.Alone = x.End, inputs, rec.Alone()
+	x.End.alone = from.alone && x.Alone
 	x.End.idle = e.effortSpent() - e.since
 	x.Order = rec.Order(x.Failed != "" && x.Failed != failedDeadlock)
 	x.Order.Endless = e.hangs || x.Failed == failedDeadlock
@@ -421,6 +432,21 @@ func (e *epochRun) continueEpoch(rec *partialorder.Recorder, hang uint64) {
 	rec.Reopen(e.m.Gate())
 	e.applyVerdict()
 	e.length = 2 * (e.m.Cluster().Makespan() - e.began)
+}
+
+// worthEpoch is how many instructions make an epoch that is worth its end.
+const worthEpoch = 5_000_000
+
+// separateThreads has a long epoch end where the number of threads becomes one, or will no longer be one: where there is one,
+// nothing races.
+func (e *epochRun) separateThreads(rec *partialorder.Recorder) {
+	switch {
+	case rec.Closing() || e.instructionsRun() < worthEpoch:
+	case rec.Alone():
+		rec.EndAtCreation()
+	case rec.OneIsLeft():
+		rec.Close()
+	}
 }
 
 // patience is the time after which an epoch that is to end is continued.
