@@ -165,41 +165,46 @@ func (s *search) shorten(ctx context.Context, f *Found, plan *schedule, x execut
 	if err := s.shortenTrace(ctx, f, x.instructions); err != nil || f.Shortest == nil || f.Shortest.Reproduced || plan.kind.Strategy == points.Serial {
 		return err
 	}
-	var list []*schedule
-	for n := range othersShortened {
-		list = append(list, s.planSchedule(plan.number+1+n))
-	}
-	results, err := s.runBatch(ctx, list, true)
-	if err != nil {
-		return err
-	}
-	tries := 0
-	for i, other := range results {
-		if !other.failed || other.failure != x.failure || other.where != x.where || other.switches >= x.switches/2 {
-			continue
+	tries, executed := 0, uint64(0)
+	for first := 1; first <= othersShortened && (first == 1 || executed < othersInstructions); first += firstBatch {
+		var list []*schedule
+		for n := range firstBatch {
+			list = append(list, s.planSchedule(plan.number+first+n))
 		}
-		trace, err := s.recordSchedule(ctx, list[i], other)
+		results, err := s.runBatch(ctx, list, true)
 		if err != nil {
 			return err
 		}
-		if err := s.verify(ctx, trace, f.Trace, other.failure, other.printed); err != nil {
-			return err
-		}
-		f.Recorded = list[i].number + 1
-		if err := s.shortenTrace(ctx, f, other.instructions); err != nil || f.Shortest == nil || f.Shortest.Reproduced {
-			return err
-		}
-		if tries++; tries == mostTries {
-			break
+		for i, other := range results {
+			executed += other.instructions
+			if !other.failed || other.failure != x.failure || other.where != x.where || other.switches >= x.switches/2 {
+				continue
+			}
+			trace, err := s.recordSchedule(ctx, list[i], other)
+			if err != nil {
+				return err
+			}
+			if err := s.verify(ctx, trace, f.Trace, other.failure, other.printed); err != nil {
+				return err
+			}
+			f.Recorded = list[i].number + 1
+			if err := s.shortenTrace(ctx, f, other.instructions); err != nil || f.Shortest == nil || f.Shortest.Reproduced {
+				return err
+			}
+			if tries++; tries == mostTries {
+				return nil
+			}
 		}
 	}
 	return nil
 }
 
-// Numbers of schedules that are executed, and recorded, if one that was found cannot be shortened.
+// Numbers of schedules that are executed, and recorded, if one that was found cannot be shortened, and the number of
+// instructions after which no more are executed.
 const (
-	othersShortened = 100
-	mostTries       = 4
+	othersShortened    = 100
+	mostTries          = 4
+	othersInstructions = 1_000_000_000
 )
 
 // shortenedInstructions bounds the runs that look for a shorter schedule, but for a few, by their instructions.

@@ -41,6 +41,41 @@ func TestProgramsInCPlusPlus(t *testing.T) {
 	}
 }
 
+// holding has a thread hold a lock when it creates the second one, as libwebp does. An addition is lost if both
+// threads read the counter before one has written it.
+const holding = `
+#include <assert.h>
+#include <pthread.h>
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static volatile int begun, count;
+static void *body(void *arg)
+{
+	int seen = count;
+	count = seen + 1;
+	pthread_mutex_lock(&lock);
+	begun++;
+	pthread_mutex_unlock(&lock);
+	return arg;
+}
+int main(void)
+{
+	pthread_t thread;
+	pthread_mutex_lock(&lock);
+	pthread_create(&thread, 0, body, 0);
+	int seen = count;
+	count = seen + 1;
+	begun++;
+	pthread_mutex_unlock(&lock);
+	pthread_join(thread, 0);
+	assert(count == 2 && begun == 2);
+}
+`
+
+func TestLockThatIsHeldAtTheSecondThread(t *testing.T) {
+	bin := gcctest.C(t, holding, "-O2")
+	reproduceSeeds(t, &bug{class: machine.FailureAssertion, sched: fine}, bin)
+}
+
 // asking has threads ask for the time, by each call for it, and sleep. Added is less than it should
 // be if both threads read it before one has written it.
 const asking = `

@@ -30,6 +30,9 @@ func (r *Recording) searchByExecution(l *limiter, out *Outcome, o *Options, move
 		Fails: func(m *machine.Machine, stdout, stderr []byte) bool { return out.isSameFailure(m, stdout, stderr, o) },
 	})
 	if err != nil || !found.Found {
+		if err == nil {
+			out.fruitless = found.Moves
+		}
 		return l.limitError(err, executingPaths)
 	}
 	executed := *out
@@ -46,6 +49,14 @@ func (r *Recording) searchByExecution(l *limiter, out *Outcome, o *Options, move
 		out.Answer, out.Limit, out.Checkpoint = smt.Satisfiable, "", 0
 	}
 	return nil
+}
+
+// addSearch adds to the reason why there is no symbolic trace that executing the program has led to nothing.
+func (out *Outcome) addSearch(reason error) error {
+	if out.fruitless == 0 {
+		return reason
+	}
+	return errNotFound.Wrap(reason, out.fruitless)
 }
 
 // isSymbolic reports whether the symbolic trace alone is to give the schedule.

@@ -56,6 +56,10 @@ var (
 		"the threads cannot be followed along their paths: {reason}",
 		"The threads do something after the second one is created that the symbolic execution does not support, or the trace is another program's; docs/reproduce.md lists the limits.",
 		"Record another failing run; if the reason is the same, the program is beyond the limits. Link it with -static if the thread is in the dynamic linker.")
+	errNotFound = errs.Define("reproduce-nothing-found",
+		"executing the program along the paths of its threads has led to no failing run in {moves} moves, and a symbolic trace is not possible",
+		"The order of the threads was not found within the limits of the search, and the symbolic execution does not support what the rest of the sentence names.",
+		"Record the failure earlier in the run, or with fewer threads or cores (--cores 2); heddle find and heddle minimize make short failing runs. docs/reproduce.md lists the limits.")
 )
 
 // Options of Reproduce.
@@ -216,8 +220,8 @@ type Outcome struct {
 	Recording  []byte
 	// Executed is the search by execution that has found the plan; nil: the symbolic trace has.
 	Executed *pathsearch.Result
-	// hasSearched is the bound of the last search by execution, in moves.
-	hasSearched int
+	// hasSearched is the bound of the last search by execution, in moves, and fruitless how many it made without a result.
+	hasSearched, fruitless int
 	// messages are the assertions that fail on the threads' paths.
 	messages []string
 	// Traced and Solved are times of the host.
@@ -252,7 +256,7 @@ func (r *Recording) Reproduce(ctx context.Context, o Options) (*Outcome, error) 
 		if err := r.searchByExecution(l, out, &o, manyMoves); err != nil || out.Executed != nil {
 			return out, err
 		}
-		return nil, r.withoutBegin
+		return nil, out.addSearch(r.withoutBegin)
 	}
 	if err := r.checkShared(&o); err != nil {
 		return nil, err
@@ -278,6 +282,9 @@ func (r *Recording) Reproduce(ctx context.Context, o Options) (*Outcome, error) 
 		if out.Executed != nil {
 			return out, nil
 		}
+	}
+	if errors.Is(err, errNotFollowed) {
+		err = out.addSearch(err)
 	}
 	if err != nil {
 		return nil, err

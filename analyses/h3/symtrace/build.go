@@ -124,7 +124,7 @@ func newPass(image *Image, profile *paths.Profile, all map[arch.ThreadID]*paths.
 		image: image, profile: profile, options: o, pool: symbolic.NewPool(), sharing: sharing.NewTracker(k.granules, k.writers, k.past), paths: all,
 		arrays: k.arrays, notArrays: k.notArrays, blocks: k.blocks, knownValues: k.values, previousWrites: k.writes,
 		previousLocks: k.locks, interactions: k.interactions.clone(), interactionsUnknown: k.interactionsUnknown,
-		byPointer: map[uint64]*threadExec{}, objectIDs: map[uint64]event.ObjectID{}, lockKinds: map[uint64]lockKind{}, barrierCounts: map[uint64]int{}, symbolBits: map[string]int{},
+		byPointer: map[uint64]*threadExec{}, objectIDs: map[uint64]event.ObjectID{}, lockKinds: map[uint64]model.LockKind{}, barrierCounts: map[uint64]int{}, symbolBits: map[string]int{},
 		namedExprs:   map[string]*symbolic.Expr{},
 		symbolPlaces: map[string]symbolPlace{}, guesses: map[string]symbolic.Value{},
 		ownValues: map[string]symbolic.Value{}, startedThreads: map[arch.ThreadID]bool{}, connected: map[uint64]bool{},

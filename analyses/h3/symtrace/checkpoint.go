@@ -133,17 +133,18 @@ type checkpointPrefix struct {
 // startBarrier is where that barrier would be.
 const startBarrier = kernelObjects - wordDistance
 
-// prependCheckpointEvents puts the events for the state at the checkpoint before the threads'
+// prependCheckpointEvents puts the events for the state at the checkpoint, or at the creation of the second thread, before the threads'
 // traces.
 func (b *pass) prependCheckpointEvents() {
-	if len(b.image.Threads) == 0 {
-		return
-	}
 	o := &checkpointPrefix{pass: b}
 	for _, p := range b.paths {
 		for _, s := range p.Blocks {
 			o.core = max(o.core, s.Core+1)
 		}
+	}
+	if len(b.image.Threads) == 0 {
+		o.prependHeldLocks(b.threads[0])
+		return
 	}
 	order := slices.Clone(b.threads[:len(b.image.Threads)])
 	slices.SortStableFunc(order, func(x, y *threadExec) int {
@@ -156,6 +157,22 @@ func (b *pass) prependCheckpointEvents() {
 	for _, w := range order {
 		o.prependThread(w, o.heldLocks(w))
 	}
+}
+
+// prependHeldLocks has the first thread begin with Lock events for the locks that it holds when it creates the second
+// one. They precede all events of other threads.
+func (o *checkpointPrefix) prependHeldLocks(w *threadExec) {
+	held := o.heldLocks(w)
+	for i := range held {
+		held[i].Core, held[i].CoreInstructions, held[i].Thread, held[i].PC = o.core, uint64(i), w.number, w.events[0].PC
+	}
+	w.prependEvents(held)
+}
+
+// prependEvents puts events for the state at the start before all others of the thread.
+func (w *threadExec) prependEvents(first []model.Event) {
+	w.events = append(first, w.events...)
+	w.coordinates = append(slices.Repeat([]Coordinate{{Named: true}}, len(first)), w.coordinates...)
 }
 
 func (s *CheckpointThread) isAsleep() bool {
@@ -189,29 +206,7 @@ func (o *checkpointPrefix) prependThread(w *threadExec, held []model.Event) {
 	for i := range first {
 		first[i].Thread, first[i].PC = w.number, arch.Addr(w.pass.image.Threads[w.number].State.Word(vex.OffsetRIP))
 	}
-	w.events = append(first, w.events...)
-	w.coordinates = append(slices.Repeat([]Coordinate{{Named: true}}, len(first)), w.coordinates...)
-}
-
-// lockKind is the kind of a lock in the C library.
-type lockKind uint8
-
-const (
-	mutexLock lockKind = iota
-	readWriteLock
-	spinLock
-)
-
-// lockKindOf returns the kind of lock that an operation works on.
-func lockKindOf(op event.SyncOp) lockKind {
-	switch op {
-	case event.OpSpinLock, event.OpSpinTryLock, event.OpSpinUnlock:
-		return spinLock
-	case event.OpRWReadLock, event.OpRWTryReadLock, event.OpRWTimedReadLock, event.OpRWWriteLock, event.OpRWTryWriteLock,
-		event.OpRWTimedWriteLock, event.OpRWUnlock:
-		return readWriteLock
-	}
-	return mutexLock
+	w.prependEvents(first)
 }
 
 // Where glibc has, in a mutex, how often it was taken by its owner, that and the kind,
@@ -228,7 +223,7 @@ func (m *Image) wordAt(addr uint64) uint32 {
 	return uint32(symmem.ValueOf(b[:]).Lo)
 }
 
-// heldLocks has Lock events for the locks that a thread holds at the checkpoint, as far as they are
+// heldLocks has Lock events for the locks that a thread holds at the start, as far as they are
 // used later. The owner of a mutex is in memory; a thread holds another lock if it later releases
 // it without having taken it.
 func (o *checkpointPrefix) heldLocks(w *threadExec) []model.Event {
@@ -239,14 +234,14 @@ func (o *checkpointPrefix) heldLocks(w *threadExec) []model.Event {
 		e := model.Event{Kind: model.Lock, Object: b.objectIDs[addr]}
 		n := returned[e.Object]
 		switch b.lockKinds[addr] {
-		case mutexLock:
+		case model.Mutex:
 			if n = 0; b.image.wordAt(addr) != 0 && arch.ThreadID(b.image.wordAt(addr+mutexOwner)) == w.ID {
 				n = 1
 				if b.image.wordAt(addr+mutexKind)&3 == recursive {
 					n = int(b.image.wordAt(addr + mutexCount))
 				}
 			}
-		case readWriteLock:
+		case model.ReadWriteLock:
 			e.Shared = arch.ThreadID(b.image.wordAt(addr+lockWriter)) != w.ID
 		}
 		all = append(all, slices.Repeat([]model.Event{e}, n)...)

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/heddle-dmt/heddle/analyses/h3/model"
 	"github.com/heddle-dmt/heddle/analyses/h3/paths"
 	"github.com/heddle-dmt/heddle/analyses/h3/symtrace/sharing"
 	"github.com/heddle-dmt/heddle/analyses/h3/symtrace/symmem"
@@ -53,7 +54,7 @@ type pass struct {
 	objectIDs           map[uint64]event.ObjectID
 	previousLocks       []uint64       // that ids had in the round before
 	barrierCounts       map[uint64]int // of barriers
-	lockKinds           map[uint64]lockKind
+	lockKinds           map[uint64]model.LockKind
 	symbolBits          map[string]int // of symbols
 	// namedExprs are the expressions behind symbols that are written to a private place of a
 	// thread.

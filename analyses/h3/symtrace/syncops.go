@@ -30,10 +30,10 @@ func (o *syncOperation) addEntryEvents(w *threadExec) {
 	}
 	switch o.Op {
 	case event.OpMutexUnlock, event.OpRWUnlock, event.OpSpinUnlock, event.OpC11MtxUnlock:
-		w.pass.lockKinds[o.object] = lockKindOf(o.Op)
+		w.pass.lockKinds[o.object] = model.LockKindOf(o.Op)
 		o.addSyncEvent(w, model.Unlock, o.object)
 	case event.OpCondWait, event.OpCondTimedWait, event.OpCondClockWait, event.OpC11CndWait:
-		w.pass.lockKinds[o.second] = mutexLock
+		w.pass.lockKinds[o.second] = model.Mutex
 		o.addSyncEvent(w, model.Sleep, o.object)
 		o.addSyncEvent(w, model.Unlock, o.second)
 	case event.OpCondSignal, event.OpC11CndSignal:
@@ -97,7 +97,7 @@ func (o *syncOperation) completeWith(w *threadExec, status unix.Errno) {
 	case event.OpRWReadLock, event.OpRWTryReadLock, event.OpRWTimedReadLock:
 		o.addLockEvent(w, status, true)
 	case event.OpCondWait, event.OpCondTimedWait, event.OpCondClockWait, event.OpC11CndWait:
-		w.pass.lockKinds[o.second] = mutexLock
+		w.pass.lockKinds[o.second] = model.Mutex
 		o.addSyncEvent(w, model.Wake, o.object).TimedOut = status != 0
 		o.addSyncEvent(w, model.Lock, o.second)
 	case event.OpSemWait:
@@ -118,7 +118,7 @@ func (o *syncOperation) completeWith(w *threadExec, status unix.Errno) {
 }
 
 func (o *syncOperation) addLockEvent(w *threadExec, status unix.Errno, shared bool) {
-	w.pass.lockKinds[o.object] = lockKindOf(o.Op)
+	w.pass.lockKinds[o.object] = model.LockKindOf(o.Op)
 	kind := model.Lock
 	if status != 0 {
 		kind = model.TryFailed
