@@ -37,7 +37,7 @@ var (
 		"A part of the file was changed or lost.",
 		"Record the run again.")
 	errNoFailure = errs.Define("reproduce-without-failure",
-		"the run in {file} did not fail",
+		"the run in {file} did not fail; if its output is wrong, name the right one with --stdout FILE",
 		"It exited with status 0, and printed the output that --stdout names; without --stdout the output is not compared.",
 		"Record a run that fails, or say with --stdout the expected output.")
 	errOtherFailure = errs.Define("reproduce-other-failure",
