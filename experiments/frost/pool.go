@@ -21,6 +21,7 @@ type workerPool struct {
 
 	mu      sync.Mutex
 	idle    int
+	queued  int    // jobs that wait
 	waiting uint64 // instructions of the thread-parallel replicas of waiting jobs
 }
 
@@ -51,8 +52,9 @@ func newWorkerPool(r *epoch.Runner, most int) *workerPool {
 func (c *workerPool) submitJob(j *replicaJob) {
 	j.done = make(chan struct{})
 	c.mu.Lock()
+	c.queued++
 	c.waiting += j.first.Instructions
-	if c.started == 0 || c.idle == 0 && c.waiting > worthWorker && c.started < c.limit {
+	if c.started == 0 || c.queued > c.idle && c.waiting > worthWorker && c.started < c.limit {
 		c.started++
 		c.idle++
 		c.running.Add(1)
@@ -77,6 +79,7 @@ func (c *workerPool) runWorker() {
 	}
 	for j := range c.jobs {
 		c.mu.Lock()
+		c.queued--
 		c.waiting -= j.first.Instructions
 		c.idle--
 		c.mu.Unlock()
