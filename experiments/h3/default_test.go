@@ -47,9 +47,10 @@ const holding = `
 #include <assert.h>
 #include <pthread.h>
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static volatile int begun, count;
+static volatile int started, begun, count;
 static void *body(void *arg)
 {
+	started = 1;
 	int seen = count;
 	count = seen + 1;
 	pthread_mutex_lock(&lock);
@@ -62,6 +63,7 @@ int main(void)
 	pthread_t thread;
 	pthread_mutex_lock(&lock);
 	pthread_create(&thread, 0, body, 0);
+	while (!started) ;
 	int seen = count;
 	count = seen + 1;
 	begun++;
