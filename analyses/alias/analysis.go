@@ -142,7 +142,7 @@ func (a *analysis) addRoot(c *specialize.Context) {
 	for _, r := range argumentRegisters {
 		s[r] = topValue
 	}
-	if a.run.Late() { // what the thread did before is not known
+	if a.run.Late() { // earlier instructions of the thread are not known
 		a.enterContext(c, &s)
 		return
 	}

@@ -21,7 +21,7 @@ func (t *threadSlicer) prepareLibraryCall(f *frameState, m *cfg.Model) {
 	case m.Result == "fresh":
 		t.need(t.registers.kill(registerOffset(rax), 8))
 		f.skip = m.Opaque && !m.Copies
-	case m.Result == "given": // what the kernel writes puts the call into the slice
+	case m.Result == "given": // the kernel's writes put the call into the slice
 		t.need(t.registers.kill(registerOffset(rax), 8))
 		f.skip = true
 	case m.Opaque && len(m.Writes) == 0:

@@ -159,7 +159,7 @@ func (t *threadSlicer) need(until int, hit bool) bool {
 }
 
 // isNeededBefore reports whether something in the slice lies between the current position and another one, and is an event
-// or is read from that position on. The code between may be left out otherwise: what it computes is read by itself alone.
+// or is read from that position on. The code between may be left out otherwise: its results are read by itself alone.
 func (t *threadSlicer) isNeededBefore(back int) bool {
 	i := sort.Search(len(t.needed), func(i int) bool { return t.needed[i].at < back })
 	return i < len(t.needed) && t.needed[i].until >= back

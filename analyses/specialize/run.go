@@ -137,7 +137,7 @@ func lastInstructionAddr(b *vex.Block) uint64 {
 	return at
 }
 
-// Late reports whether the trace begins when threads are inside functions: what they have done before is not known.
+// Late reports whether the trace begins when threads are inside functions, whose earlier instructions are not known.
 func (r *CallTrace) Late() bool { return r.options.Late }
 
 // TraceCalls finds the calls of all threads.

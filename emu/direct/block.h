@@ -68,7 +68,7 @@ struct direct_point {
   bool write, stack;     // stack: by way of the entry for the stack
   uint16_t size;         // bytes that the check covers, 0: it is not of an access
   uint16_t own, own_size;  // those of the instruction among them
-  uint16_t after;          // offset in the block's code of what follows the check, 0: the address is known
+  uint16_t after;          // offset in the block's code of the instruction after the check, 0: the address is known
   uint32_t apart;          // the block from here on that checks each access on its own, if it is known
   bool boundary;         // the instruction is the first or follows a branch
   uint8_t events, branches, accesses;  // of the block before it

@@ -147,7 +147,7 @@ func TestOrderOfCommits(t *testing.T) {
 	}
 }
 
-// published fails only if the pointer reaches memory before what it points to, which is in allocated memory.
+// published fails only if the pointer reaches memory before the data that it points to, which are in allocated memory.
 const published = `
 #include <assert.h>
 #include <pthread.h>

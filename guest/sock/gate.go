@@ -96,7 +96,7 @@ func (g *Gate) LatestRead() *Gated { return g.latest }
 // Changes counts the inputs that the gate was given.
 func (g *Gate) Changes() uint64 { return g.changes }
 
-// Passed counts what other processes have sent to the service past the gate: connections to its UNIX sockets, and datagrams of
+// Passed counts the data that other processes have sent to the service past the gate: connections to its UNIX sockets, and datagrams of
 // UNIX sockets and UDP.
 func (g *Gate) Passed() uint64 { return g.passed }
 

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// installation finds what belongs to a program that is installed outside of basePaths.
+// installation finds the files of a program that is installed outside of basePaths.
 type installation struct {
 	dir, home         string
 	searched          []string        // folders of LD_LIBRARY_PATH
@@ -40,7 +40,7 @@ func InstalledPaths(program string, env []string, dir, home string) []string {
 	return in.paths
 }
 
-// addProgram adds what belongs to a program.
+// addProgram adds the folder, the interpreters and the libraries of a program.
 func (in *installation) addProgram(program string) {
 	if in.programs[program] {
 		return
