@@ -45,8 +45,10 @@ func newPlan(r *symtrace.Result, s schedule.Schedule, v schedule.Values, m model
 		}
 		p.plan.Threads = append(p.plan.Threads, t)
 	}
-	// Stores with names that have to wait, or are committed in an order, end a step: the first time which ones is found.
-	for range 2 {
+	// Stores with names that have to wait, or are committed in an order, end a step. Which ones they are is found by making the
+	// steps.
+	for known := -1; known < len(p.named); {
+		known = len(p.named)
 		p.plan.Steps, p.waiting, p.committed = nil, nil, nil
 		for _, step := range s {
 			p.addStep(step)

@@ -23,7 +23,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -300,7 +299,7 @@ func (x *Experiment) checkInputs() error {
 			return fieldError(field+"generate", in.Generate, strings.Join(GeneratorNames(), ", "))
 		case in.Generate != "" && (in.Size == 0 || in.Size > maxGenerated):
 			return fieldError(field+"size", in.Size, "1 to "+maxGenerated.String())
-		case in.File != "" && !isFile(in.File):
+		case in.File != "" && !job.IsFile(in.File):
 			return fieldError(field+"file", in.File, "a file that exists")
 		}
 		seen[in.Name] = true
@@ -313,11 +312,6 @@ func describeSources(in Input) string {
 		return "neither file nor generate"
 	}
 	return "both file and generate"
-}
-
-func isFile(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.Mode().IsRegular()
 }
 
 func (x *Experiment) checkPrograms() error {

@@ -24,7 +24,7 @@ func (x *Experiment) checkWindows() (err error) {
 		return nil
 	}
 	switch file := x.Windows.Schedules; {
-	case file != "" && !isFile(file):
+	case file != "" && !job.IsFile(file):
 		return fieldError("windows.schedules", file, "a file of heddle run --window-schedules")
 	case x.Machine.Region != "":
 		return fieldError("machine.region", x.Machine.Region, "none with windows")

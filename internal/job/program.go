@@ -12,7 +12,7 @@ import (
 func (o Options) FindProgram(name string) (file, search string, exists bool) {
 	if strings.Contains(name, "/") {
 		file = filepath.Join(o.RootFS, name)
-		return file, "", isFile(file)
+		return file, "", IsFile(file)
 	}
 	for _, variable := range o.Config().Env {
 		if value, ok := strings.CutPrefix(variable, "PATH="); ok {
@@ -20,7 +20,7 @@ func (o Options) FindProgram(name string) (file, search string, exists bool) {
 		}
 	}
 	for _, dir := range filepath.SplitList(search) {
-		if file = filepath.Join(o.RootFS, dir, name); isFile(file) {
+		if file = filepath.Join(o.RootFS, dir, name); IsFile(file) {
 			return file, search, true
 		}
 	}
@@ -43,7 +43,8 @@ func (o Options) OnHostPath(name string) string {
 	return found
 }
 
-func isFile(path string) bool {
+// IsFile reports whether a path of the host leads to a regular file.
+func IsFile(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.Mode().IsRegular()
 }
